@@ -1,0 +1,38 @@
+"""Recurrent sequence models, from raw text to a trained, explained and served model.
+
+Public names load on first use, so that `import unrolled` is fast and does not import torch.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unrolled import nn
+    from unrolled.errors import UnrolledError
+    from unrolled.models.folder import load
+    from unrolled.models.language import LanguageModel
+    from unrolled.training.run import train
+
+__all__ = ["LanguageModel", "UnrolledError", "load", "nn", "train"]
+
+_HOMES = {
+    "LanguageModel": "unrolled.models.language",
+    "UnrolledError": "unrolled.errors",
+    "load": "unrolled.models.folder",
+    "train": "unrolled.training.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("unrolled")
+    if name == "nn":
+        return import_module("unrolled.nn")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unrolled' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

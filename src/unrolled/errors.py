@@ -1,0 +1,90 @@
+"""Every error a user can cause. Each says: what, the value seen, what is allowed, what to do.
+
+UnrolledError
+  ConfigError    a setting or an option is wrong     exit 2   names the setting
+  DataError      an input file is wrong              exit 3   names file, line and column
+  ModelError     a model folder is wrong or damaged  exit 4   names the folder and the file
+  StorageError   the disk or a file refuses          exit 5   names the path
+  NumericError   a number is no longer finite        exit 6   names step and tensor
+  Stopped        a signal ended the work             exit 128 + signal, a checkpoint is saved
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+
+class UnrolledError(Exception):
+    """Base class: the command prints these without a traceback and exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class ConfigError(UnrolledError, ValueError):
+    """A setting has a value that cannot work."""
+
+    exit_code = 2
+
+
+class DataError(UnrolledError, ValueError):
+    """An input cannot be used; the place is named as exactly as it is known."""
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        path: Path | str,
+        problem: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        place = str(path)
+        if line is not None:
+            place += f", line {line}"
+        if column is not None:
+            place += f", column {column}"
+        super().__init__(f"{place}: {problem}")
+        self.path, self.line, self.column = path, line, column
+
+
+class ModelError(UnrolledError):
+    """A model folder is not what it should be."""
+
+    exit_code = 4
+
+    def __init__(self, path: Path | str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+
+
+class StorageError(UnrolledError, OSError):
+    """A file cannot be read or written for a reason outside its content."""
+
+    exit_code = 5
+
+    def __init__(self, path: Path | str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+
+
+class NumericError(UnrolledError, ArithmeticError):
+    """A loss, gradient or weight is not finite any more."""
+
+    exit_code = 6
+
+
+class Stopped(UnrolledError):  # noqa: N818  it is no mistake
+    """A signal ended the work; what was reached is saved."""
+
+    def __init__(self, signal_number: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number
+
+
+def not_one_of(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:
+    """ConfigError for a name outside a fixed set, with the nearest spelling if there is one."""
+    names = sorted(allowed)
+    near = get_close_matches(str(value), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ConfigError(f"{setting} is {value!r}, but must be one of {', '.join(names)}.{hint}")

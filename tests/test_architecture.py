@@ -1,0 +1,244 @@
+"""The architecture, checked: who may import whom, what no file may use, and how fast a start is."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "unrolled"
+
+MAY_IMPORT = {  # each module or folder of the package, and what it may lean on besides itself
+    "errors": set(),
+    "manifest": {"errors"},
+    "storage": {"errors", "manifest"},
+    "files": {"errors", "manifest", "storage"},
+    "tensors": {"errors", "manifest", "storage"},
+    "config": {"errors"},
+    "text": {"errors", "config"},
+    "nn": {"errors", "config"},
+    "decode": {"errors"},
+    "charts": {"errors"},
+    "models": {"errors", "config", "files", "tensors", "text", "nn", "decode"},
+    "evaluate": {"errors", "config", "text", "models", "decode"},
+    "training": {"errors", "config", "files", "tensors", "text", "models", "evaluate", "decode"},
+}
+MAY_IMPORT["lab"] = {*MAY_IMPORT}
+MAY_IMPORT["app"] = {*MAY_IMPORT}
+
+# A model is data, and nothing uses the network.
+FORBIDDEN_MODULES = {
+    *("pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"),
+    *("aiohttp", "ftplib", "http", "httpx", "httpx2", "huggingface_hub"),
+    *("requests", "smtplib", "socket", "urllib", "urllib3"),
+}
+FORBIDDEN_CALLS = {"eval", "exec", "builtins.eval", "builtins.exec", "torch.save", "torch.load"}
+FORBIDDEN_NAMES = {("torch", "save"), ("torch", "load"), ("builtins", "eval"), ("builtins", "exec")}
+
+MOST_LINES = 400
+
+
+# ------------------------------------------------------------------ reading the source
+
+
+def sources() -> list[Path]:
+    """Every Python file of the package but the lazy names in its own __init__.py."""
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` for a chain of names, "" for any other expression."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and dotted(node.value):
+        return f"{dotted(node.value)}.{node.attr}"
+    return ""
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """The module of every import at any depth, also in functions; a relative one starts with a dot.
+
+    `from unrolled import x` yields "unrolled": which part it names cannot be read off.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith(
+            ("import_module", "__import__")
+        ):
+            yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
+
+
+def wrong_imports(part: str, tree: ast.Module) -> list[str]:
+    """Imports of our own that `part` may not have."""
+    allowed = MAY_IMPORT[part] | {part}
+    return [
+        name
+        for name in imported(tree)
+        if name.startswith(".")
+        or name == "unrolled"
+        or (name.startswith("unrolled.") and name.split(".")[1] not in allowed)
+    ]
+
+
+def wrong_uses(tree: ast.Module) -> list[str]:
+    """Modules and calls that no file may use."""
+    found = [name for name in imported(tree) if name.split(".")[0] in FORBIDDEN_MODULES]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and dotted(node.func) in FORBIDDEN_CALLS:
+            found.append(dotted(node.func))
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            found += [f"{node.module}.{n}" for n in names if (node.module, n) in FORBIDDEN_NAMES]
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            found.append("allow_pickle")
+    return found
+
+
+# ------------------------------------------------------------------ the checker itself
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from unrolled.text.tokens import Vocabulary",
+        "import unrolled.text.tokens",
+        "import unrolled.text as t",
+        "from unrolled import text",
+        "import unrolled",
+        "from ..text import tokens",
+        "from . import cells",
+        "def f():\n    from unrolled.text.tokens import Vocabulary",
+        "if True:\n    import unrolled.models",
+        "importlib.import_module('unrolled.text')",
+        "import unrolled.app.cli",
+    ],
+)
+def test_a_forbidden_import_is_seen_in_every_form(source):
+    assert len(wrong_imports("nn", ast.parse(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from unrolled.errors import ConfigError",
+        "from unrolled.nn.cells import GRUCell",
+        "import torch",
+        "from torch import nn",
+        "import_module('json')",
+    ],
+)
+def test_an_allowed_import_passes(source):
+    assert not wrong_imports("nn", ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from urllib.request import urlopen",
+        "import http.server",
+        "def f():\n    import socket",
+        "torch.save(x, path)",
+        "torch.load(path, weights_only=True)",
+        "from torch import load",
+        "eval('1')",
+        "exec(code)",
+        "np.load(path, allow_pickle=True)",
+    ],
+)
+def test_a_forbidden_use_is_seen(source):
+    assert len(wrong_uses(ast.parse(source))) == 1
+
+
+def test_evaluation_mode_and_safetensors_pass():
+    assert not wrong_uses(ast.parse("model.eval()\nsafetensors.torch.load(data)\nre.compile('x')"))
+
+
+# ------------------------------------------------------------------ the package
+
+
+def test_every_part_has_its_place_in_the_table():
+    assert {part_of(path) for path in sources()} <= {*MAY_IMPORT}
+
+
+def test_nothing_may_import_app():
+    assert not [part for part, allowed in MAY_IMPORT.items() if "app" in allowed]
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_imports_follow_the_architecture(part):
+    for path in filter(lambda path: part_of(path) == part, sources()):
+        wrong = wrong_imports(part, parsed(path))
+        assert not wrong, f"{path.relative_to(PACKAGE)} may not import {wrong}"
+
+
+def test_charts_know_no_tensors():
+    tree = parsed(PACKAGE / "charts.py")
+    assert not [name for name in imported(tree) if name.split(".")[0] == "torch"]
+
+
+def test_no_file_uses_pickle_or_the_network():
+    for path in PACKAGE.rglob("*.py"):
+        wrong = wrong_uses(parsed(path))
+        assert not wrong, f"{path.relative_to(PACKAGE)} may not use {wrong}"
+
+
+def test_no_file_is_too_long():
+    lengths = {
+        str(path.relative_to(PACKAGE)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in PACKAGE.rglob("*.py")
+    }
+    long = {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
+    assert not long, f"over {MOST_LINES} lines: {long}"
+
+
+# ------------------------------------------------------------------ the start
+
+# Processor time: the clock on the wall would also count what else the machine does.
+IMPORT = """
+import sys, time
+start = time.process_time()
+import unrolled
+print(time.process_time() - start)
+assert "torch" not in sys.modules, "import unrolled imports torch"
+"""
+HELP = """
+import sys, time
+from unrolled.app.cli import main
+sys.argv = ["unrolled", "--help"]
+assert main() == 0
+print(time.process_time())
+assert "torch" not in sys.modules, "unrolled --help imports torch"
+"""
+
+
+def printed(code: str) -> list[str]:
+    env = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_importing_the_package_is_fast_and_leaves_torch_alone():
+    assert min(float(printed(IMPORT)[-1]) for _ in range(3)) < 0.1
+
+
+def test_help_is_fast_and_leaves_torch_alone():
+    lines = [printed(HELP) for _ in range(3)]
+    assert "Usage" in "\n".join(lines[0])
+    assert min(float(run[-1]) for run in lines) < 0.5

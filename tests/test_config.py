@@ -1,0 +1,86 @@
+import pytest
+
+from unrolled.config import parse_overrides, settings_for, to_toml
+from unrolled.errors import ConfigError, StorageError
+
+
+def lm(*overrides):
+    return settings_for("lm", overrides=parse_overrides(overrides))
+
+
+def test_settings_survive_the_way_through_toml(tmp_path):
+    settings = lm("model.cell=gru", "model.reset=before", "train.minutes=2.5", "tokens.max_size=9")
+    file = tmp_path / "config.toml"
+    file.write_text(to_toml(settings))
+    assert settings_for("lm", file=file) == settings
+
+
+def test_overrides_win_over_the_file_and_the_file_over_defaults(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("seed = 5\n[model]\nlayers = 3\nhidden_size = 7\n")
+    settings = settings_for("lm", file=file, overrides={"model.layers": 2})
+    assert (settings.seed, settings.model.layers, settings.model.hidden_size) == (5, 2, 7)
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("train.clip=0.25", 0.25),
+        ("train.optimizer=sgd", "sgd"),
+        ('train.optimizer="adam"', "adam"),
+        ("train.epochs = 3", 3),
+    ],
+)
+def test_override_values_are_toml_or_plain_words(override, value):
+    name = override.partition("=")[0].strip().removeprefix("train.")
+    assert getattr(lm(override).train, name) == value
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.hiden_size=3", r"setting in section model is 'hiden_size'.*mean 'hidden_size'\?"),
+        ("tokns.level=char", r"setting is 'tokns', but must be one of .* Did you mean 'tokens'\?"),
+        ("model.cell=lstn", r"model.cell is 'lstn', but .* gru, lstm, rnn. Did you mean 'lstm'\?"),
+        ("train.clip=-1", r"train.clip is -1, but must be greater than 0\."),
+        ("train.epochs=abc", r"train.epochs is 'abc', but must be a valid integer"),
+        ("train.epochs=0", r"train.epochs is 0, but must be greater than or equal to 1\."),
+        ("model.dropout=1.0", r"model.dropout is 1.0, but must be less than 1\."),
+        ("model.bidirectional=true", r"already seen the token it must predict"),
+        ("model.reset=before", r"model.reset is 'before', but it is a variant of the gru cell"),
+        ("model.embedding_size=3", r"model.embedding_size is 3 and model.hidden_size is 256"),
+        ("model.direction=pair", r'model.direction is "pair".*Set model.context to "line"'),
+        ("seed.a=1", r"seed is \{'a': 1\}, but must be a valid integer"),
+        ("model", r"--set 'model' is not of the form section.key=value"),
+        ("=3", r"--set '=3' is not of the form section.key=value"),
+    ],
+)
+def test_wrong_settings_say_what_is_allowed(override, message):
+    with pytest.raises(ConfigError, match=message):
+        lm(override)
+
+
+def test_a_value_is_not_a_section():
+    with pytest.raises(ConfigError, match=r"--set seed\.a: seed is a value, not a section"):
+        lm("seed=3", "seed.a=4")
+
+
+def test_unknown_task_names_the_nearest():
+    with pytest.raises(ConfigError, match="task is 'ln', but must be one of lm"):
+        settings_for("ln")
+
+
+def test_a_file_of_another_task_is_refused(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text('task = "tag"\n')
+    with pytest.raises(ConfigError, match="task is 'tag', but 'lm' was asked for"):
+        settings_for("lm", file=file)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(StorageError, match=r"none\.toml: cannot be read: No such file"):
+        settings_for("lm", file=tmp_path / "none.toml")
+    file = tmp_path / "config.toml"
+    file.write_text("seed = = 3")
+    with pytest.raises(ConfigError, match=r"config.toml: is not valid TOML: .*line 1"):
+        settings_for("lm", file=file)
