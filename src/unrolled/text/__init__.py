@@ -1,0 +1,1 @@
+"""Text in, batches of token ids out: readers, tokenisers, vocabulary, padding, buckets, streams."""
