@@ -1,0 +1,61 @@
+"""The softmax over the vocabulary, and its cross-entropy.
+
+Row by row, with z = W h + b and the right token y:
+
+    nats = −log softmax(z)_y = log Σ_v exp(z_v) − z_y
+    ∂nats/∂z = softmax(z) − one_hot(y)
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+ROWS_AT_ONCE = 256  # without gradients: bounds the memory that scores of long texts need
+
+
+def summed_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy of all rows together, as a scalar that can be differentiated once.
+
+    hidden (N, H), weight (V, H), bias (V,), targets (N,). One (N, V) array serves as logits, as
+    probabilities and as their gradient: an ordinary log-softmax makes three.
+    """
+    total: Tensor = _SummedNats.apply(hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
+    return total
+
+
+@torch.no_grad()
+def token_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy of each row (N,), without gradients and with bounded memory."""
+    nats = hidden.new_empty(len(targets))
+    for start in range(0, len(targets), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        z = torch.addmm(bias, hidden[rows], weight.t())  # (n, V)
+        nats[rows] = z.logsumexp(dim=1) - z.gather(1, targets[rows, None])[:, 0]
+    return nats
+
+
+class _SummedNats(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        z = torch.addmm(bias, hidden, weight.t())  # (N, V)
+        wanted = targets[:, None]  # (N, 1)
+        top = z.amax(dim=1, keepdim=True)  # (N, 1)
+        right = z.gather(1, wanted) - top  # (N, 1)
+        sums = z.sub_(top).exp_().sum(dim=1, keepdim=True)  # (N, 1)
+        total = (sums.log() - right).sum()
+        z.mul_(sums.reciprocal())  # softmax(z)
+        z.scatter_add_(1, wanted, z.new_full((1, 1), -1.0).expand_as(wanted))
+        ctx.save_for_backward(z, hidden, weight)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        slope, hidden, weight = ctx.saved_tensors
+        scale = grad.item()  # folded into the products, which saves a pass over (V, H)
+        nothing = slope.new_zeros(())
+        for_hidden = torch.addmm(nothing, slope, weight, beta=0, alpha=scale)  # (N, H)
+        for_weight = torch.addmm(nothing, slope.t(), hidden, beta=0, alpha=scale)  # (V, H)
+        return for_hidden, for_weight, slope.sum(dim=0).mul_(scale), None

@@ -1,0 +1,155 @@
+"""What gates do when set by hand, and how the variants of a cell relate to one another."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.errors import ConfigError
+from unrolled.nn.cells import (
+    OUTPUTS,
+    RESETS,
+    UPDATES,
+    Cell,
+    GRUCell,
+    LSTMCell,
+    State,
+    Weights,
+    convert_gru,
+)
+
+B, E, H = 3, 5, 4
+sigmoid, tanh = torch.sigmoid, torch.tanh
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def random_weights(cell: Cell) -> Weights:
+    G = cell.gates
+    peephole = random(cell.peepholes, H) if cell.peepholes else None
+    return Weights(random(G * H, E), random(G * H, H), random(G * H), random(G * H), peephole)
+
+
+def random_state(cell: Cell) -> State:
+    return tuple(random(B, H) for _ in range(cell.state_size))
+
+
+def step(cell: Cell, x: Tensor, state: State, weights: Weights) -> State:
+    return cell.step(cell.project(x, weights), state, weights)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def gated(i: float, f: float, o: float) -> Weights:
+    """LSTM weights whose gates depend on their biases alone; the candidate sees x and h."""
+    weights = random_weights(LSTMCell())
+    ih, hh = weights.ih.clone(), weights.hh.clone()
+    for gate in (0, 1, 3):
+        ih[gate * H : (gate + 1) * H] = 0
+        hh[gate * H : (gate + 1) * H] = 0
+    bias = torch.tensor([i, f, 0.0, o], dtype=torch.float64).repeat_interleave(H)
+    return Weights(ih, hh, bias, torch.zeros_like(bias))
+
+
+OPEN, SHUT = 1000.0, -1000.0
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_open_forget_and_shut_input_gate_keep_the_cell_exactly_for_1000_steps(output):
+    cell, weights = LSTMCell(output), gated(i=SHUT, f=OPEN, o=0.0)
+    start = state = random_state(cell)
+    for _ in range(1000):
+        state = step(cell, random(B, E), state, weights)
+    assert torch.equal(state[1], start[1])
+
+
+def test_shut_forget_gate_erases_the_cell_in_one_step():
+    weights = gated(i=SHUT, f=SHUT, o=OPEN)
+    h, c = step(LSTMCell(), random(B, E), random_state(LSTMCell()), weights)
+    assert torch.equal(c, torch.zeros_like(c))
+    assert torch.equal(h, torch.zeros_like(h))
+
+
+def test_shut_output_gate_hides_the_cell():
+    h, c = step(LSTMCell(), random(B, E), random_state(LSTMCell()), gated(i=OPEN, f=OPEN, o=SHUT))
+    assert torch.equal(h, torch.zeros_like(h))
+    assert c.abs().min() > 0
+
+
+def test_a_sigmoid_round_the_cell_would_forget():
+    """Why c' = f ⊙ c + i ⊙ g has no squashing: with f = 1, i = 0 it would run to a fixed point."""
+    c = torch.tensor([-50.0, -1.0, 0.0, 2.0, 50.0], dtype=torch.float64)
+    for _ in range(100):
+        c = sigmoid(c)
+    torch.testing.assert_close(c, torch.full_like(c, 0.659046), rtol=0, atol=1e-6)
+
+
+def test_linear_output_may_exceed_one_and_tanh_may_not():
+    weights, x = gated(i=OPEN, f=OPEN, o=OPEN), random(B, E)
+    state = (random(B, H), torch.full((B, H), 7.0, dtype=torch.float64))
+    assert step(LSTMCell("linear"), x, state, weights)[0].min() > 5
+    assert step(LSTMCell("tanh"), x, state, weights)[0].max() <= 1
+
+
+@pytest.mark.parametrize("peephole", ["output", "full"])
+def test_zero_peepholes_give_the_plain_lstm(peephole):
+    cell = LSTMCell(peephole=peephole)
+    weights, state, x = random_weights(cell), random_state(cell), random(B, E)
+    got = step(cell, x, state, weights._replace(peephole=torch.zeros_like(weights.peephole)))
+    expected = step(LSTMCell(), x, state, weights._replace(peephole=None))
+    assert all(torch.equal(g, e) for g, e in zip(got, expected, strict=True))
+
+
+@pytest.mark.parametrize("reset", RESETS)
+@pytest.mark.parametrize(("source", "target"), [("keep", "write"), ("write", "keep")])
+def test_update_conventions_convert_exactly(reset, source, target):
+    source, target = GRUCell(reset, source), GRUCell(reset, target)
+    weights, state, x = random_weights(source), random_state(source), random(B, E)
+    converted = convert_gru(weights, source=source, target=target)
+    got, expected = step(target, x, state, converted), step(source, x, state, weights)
+    torch.testing.assert_close(got[0], expected[0], rtol=0, atol=1e-14)
+    back = convert_gru(converted, source=target, target=source)
+    assert all(torch.equal(a, b) for a, b in zip(back[:4], weights[:4], strict=True))
+
+
+def test_conversion_to_the_same_variant_changes_nothing():
+    weights = random_weights(GRUCell())
+    assert convert_gru(weights, source=GRUCell(), target=GRUCell()) is weights
+
+
+@pytest.mark.parametrize("target", ["before", "none"])
+def test_conversion_between_resets_is_refused_with_the_reason(target):
+    with pytest.raises(ConfigError, match=rf"reset is 'after' .* but '{target}'.*U_n \(r ⊙ h\)"):
+        convert_gru(random_weights(GRUCell()), source=GRUCell(), target=GRUCell(target))
+
+
+def both_resets(weights: Weights) -> tuple[Tensor, Tensor]:
+    state, x = random_state(GRUCell()), random(B, E)
+    weights = weights._replace(bias_hh=None, bias_ih=None)
+    return tuple(step(GRUCell(reset), x, state, weights)[0] for reset in ("before", "after"))
+
+
+def test_resets_agree_for_a_diagonal_matrix_and_differ_otherwise():
+    weights = random_weights(GRUCell())
+    before, after = both_resets(weights)
+    assert (before - after).abs().max() > 1e-2
+    diagonal = weights.hh.clone()
+    diagonal[2 * H :] = torch.diag(random(H))
+    before, after = both_resets(weights._replace(hh=diagonal))
+    torch.testing.assert_close(before, after, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_without_reset_is_reset_before_with_an_open_gate(update):
+    cell = GRUCell("before", update)
+    weights, state, x = random_weights(cell), random_state(cell), random(B, E)
+    bias = weights.bias_ih.clone()
+    bias[:H] = OPEN
+    expected = step(cell, x, state, weights._replace(bias_ih=bias))
+    simple = Weights._make(None if w is None else w[H:] for w in weights)
+    got = step(GRUCell("none", update), x, state, simple)
+    torch.testing.assert_close(got[0], expected[0], rtol=0, atol=1e-14)

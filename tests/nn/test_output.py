@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch.nn import functional
+
+from unrolled.nn.output import summed_nats, token_nats
+
+
+def inputs(N, V, H, *, scale=1.0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    hidden, weight, bias = (
+        (torch.randn(shape, generator=generator, dtype=dtype) * scale).requires_grad_()
+        for shape in [(N, H), (V, H), (V,)]
+    )
+    return hidden, weight, bias, torch.randint(V, (N,), generator=generator)
+
+
+@pytest.mark.parametrize(("N", "V", "H"), [(1, 1, 1), (1, 7, 3), (5, 2, 4), (33, 65, 9)])
+@pytest.mark.parametrize("upstream", [1.0, -0.37])
+def test_value_and_gradients_equal_torch(N, V, H, upstream):
+    hidden, weight, bias, targets = inputs(N, V, H)
+    ours = summed_nats(hidden, weight, bias, targets)
+    theirs = functional.cross_entropy(hidden @ weight.t() + bias, targets, reduction="sum")
+    torch.testing.assert_close(ours, theirs, rtol=1e-13, atol=1e-13)
+    got = torch.autograd.grad(ours * upstream, [hidden, weight, bias])
+    expected = torch.autograd.grad(theirs * upstream, [hidden, weight, bias])
+    for g, e in zip(got, expected, strict=True):
+        torch.testing.assert_close(g, e, rtol=1e-12, atol=1e-13)
+
+
+def test_gradients_equal_finite_differences():
+    hidden, weight, bias, targets = inputs(4, 6, 3)
+    assert torch.autograd.gradcheck(
+        lambda h, w, b: summed_nats(h, w, b, targets), (hidden, weight, bias), atol=1e-7, rtol=1e-6
+    )
+
+
+def test_uniform_logits_cost_log_v():
+    nats = summed_nats(torch.zeros(3, 2), torch.zeros(10, 2), torch.zeros(10), torch.arange(3))
+    torch.testing.assert_close(nats, 3 * torch.tensor(10.0).log())
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+def test_huge_logits_stay_finite(scale):
+    hidden, weight, bias, targets = inputs(8, 5, 3, scale=scale, dtype=torch.float32)
+    total = summed_nats(hidden, weight, bias, targets)
+    assert total.isfinite()
+    assert all(g.isfinite().all() for g in torch.autograd.grad(total, [hidden, weight, bias]))
+
+
+def test_token_nats_sum_to_summed_nats_over_block_edges():
+    hidden, weight, bias, targets = inputs(600, 11, 3)
+    nats = token_nats(hidden, weight, bias, targets)
+    assert nats.shape == (600,)
+    torch.testing.assert_close(nats.sum(), summed_nats(hidden, weight, bias, targets).detach())
+
+
+def test_no_rows_cost_nothing():
+    hidden, weight, bias, targets = inputs(0, 5, 3)
+    assert token_nats(hidden, weight, bias, targets).shape == (0,)
+    assert summed_nats(hidden, weight, bias, targets) == 0.0
+
+
+def test_softmax_jacobian_rows_sum_to_zero_and_equal_its_formula():
+    z = torch.randn(5, dtype=torch.float64)
+    p = z.softmax(0)
+    jacobian = torch.autograd.functional.jacobian(lambda x: x.softmax(0), z)
+    torch.testing.assert_close(jacobian, torch.diag(p) - torch.outer(p, p))
+    torch.testing.assert_close(jacobian.sum(1), torch.zeros(5, dtype=torch.float64))

@@ -1,0 +1,190 @@
+"""Lengths in, right answer out: padding and batch neighbours change no number and no gradient."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State
+from unrolled.nn.cells import ACTIVATIONS, OUTPUTS, PEEPHOLES, RESETS, UPDATES
+
+VARIANTS: list[Cell] = [
+    *(RNNCell(name) for name in ACTIVATIONS),
+    *(LSTMCell(output, peephole) for output in OUTPUTS for peephole in PEEPHOLES),
+    *(GRUCell(reset, update) for reset in RESETS for update in UPDATES),
+]
+Run = Callable[[Tensor, Tensor | None, State], tuple[Tensor, State]]
+B, T, E, H = 5, 6, 3, 4
+LENGTHS = torch.tensor([6, 1, 4, 6, 2])
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Threads that wait for one another at every step crawl when the machine has other work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(5)
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def build(cell: Cell, **options: object) -> Recurrent:
+    return Recurrent(E, H, cell=cell, dtype=torch.float64, **options)
+
+
+def fill(x: Tensor, lengths: Tensor, junk: float) -> Tensor:
+    beyond = torch.arange(x.size(1)) >= lengths[:, None]
+    return x.masked_fill(beyond[:, :, None], junk)
+
+
+def worst_difference(net: Recurrent, lengths: Tensor, junk: float, run: Run | None = None) -> float:
+    """How far a padded batch is from runs of its rows alone: outputs, states, loss, gradients.
+
+    `junk` fills the padding of x; `run` may stand in for the net in the batch. NaN if any differs
+    by NaN.
+    """
+    rows, steps = len(lengths), int(lengths.max())
+    x = random(rows, steps, E).requires_grad_()
+    state = tuple(
+        random(net.layers * net.directions, rows, H).requires_grad_()
+        for _ in range(net.cell.state_size)
+    )
+    on_y = random(rows, steps, net.output_size)
+    on_last = [torch.randn_like(s) for s in state]
+    inputs = [x, *state, *net.parameters()]
+
+    y, last = (run or net)(fill(x, lengths, junk), lengths, state)
+    loss = (y * on_y).sum() + sum((s * w).sum() for s, w in zip(last, on_last, strict=True))
+    batch = [y, *last, loss, *torch.autograd.grad(loss, inputs)]
+
+    alone_y, alone_last, alone_loss = torch.zeros_like(y), [torch.zeros_like(s) for s in last], 0.0
+    for row, length in enumerate(lengths.tolist()):
+        one = slice(row, row + 1)
+        y_one, last_one = net(x[one, :length], None, tuple(s[:, one] for s in state))
+        alone_y = alone_y.index_put((torch.tensor(row), torch.arange(length)), y_one[0])
+        alone_loss = alone_loss + (y_one * on_y[one, :length]).sum()
+        for k, s in enumerate(last_one):
+            alone_last[k] = alone_last[k].index_copy(1, torch.tensor([row]), s)
+            alone_loss = alone_loss + (s * on_last[k][:, one]).sum()
+    alone = [alone_y, *alone_last, alone_loss, *torch.autograd.grad(alone_loss, inputs)]
+    gaps = [(a - b).detach().abs().max() for a, b in zip(batch, alone, strict=True)]
+    return float(torch.stack(gaps).max())
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("cell", VARIANTS, ids=str)
+def test_a_ragged_batch_equals_its_rows_alone(cell, bidirectional, layers):
+    net = build(cell, layers=layers, bidirectional=bidirectional)
+    for junk in (torch.nan, torch.inf, 1e3):
+        assert worst_difference(net, LENGTHS, junk) < 1e-10
+
+
+@pytest.mark.parametrize(
+    "cell", [RNNCell(), GRUCell(), LSTMCell(), LSTMCell(peephole="full")], ids=str
+)
+def test_lengths_1_to_50_equal_batches_of_one(cell):
+    net = build(cell, bidirectional=True)
+    assert worst_difference(net, torch.arange(1, 51), torch.nan) < 1e-10
+
+
+@pytest.mark.parametrize("cell", VARIANTS, ids=str)
+def test_mean_learned_start_and_no_bias_are_right_too(cell):
+    net = build(
+        cell, layers=2, bidirectional=True, combine="mean", first_state="learned", bias=False
+    )
+    x = random(B, T, E)
+    with torch.no_grad():
+        net.h0.normal_()
+    y, last = net(fill(x, LENGTHS, torch.nan), LENGTHS)
+    for row, length in enumerate(LENGTHS.tolist()):
+        y_one, last_one = net(x[row : row + 1, :length])
+        torch.testing.assert_close(y[row, :length], y_one[0], rtol=0, atol=1e-13)
+        for s, expected in zip(last, last_one, strict=True):
+            torch.testing.assert_close(s[:, row], expected[:, 0], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("cell", VARIANTS, ids=str)
+def test_output_is_exactly_zero_beyond_each_length(cell):
+    for combine in ("concat", "mean"):
+        net = build(cell, layers=2, bidirectional=True, combine=combine, dropout=0.5)
+        y, _ = net(random(B, T, E), LENGTHS)
+        for row, length in enumerate(LENGTHS.tolist()):
+            assert not y[row, length:].any()
+            assert y[row, :length].any(dim=-1).all()
+
+
+@pytest.mark.parametrize("cell", VARIANTS, ids=str)
+def test_the_padding_of_x_gets_no_gradient(cell):
+    net = build(cell, bidirectional=True)
+    x = random(B, T, E).requires_grad_()
+    y, last = net(x, LENGTHS)
+    ((y * torch.randn_like(y)).sum() + sum(s.sum() for s in last)).backward()
+    assert torch.equal(x.grad, fill(x.grad, LENGTHS, 0.0))
+    assert x.grad[0].any()
+
+
+def test_single_precision_last_cells_do_not_depend_on_the_amount_of_padding():
+    net = Recurrent(E, H, cell=LSTMCell(), bidirectional=True)
+    x = torch.randn(B, T, E)
+    y, last = net(x, LENGTHS)
+    longer = torch.cat([x, torch.full((B, 20, E), torch.nan)], dim=1)
+    longer_y, longer_last = net(longer, LENGTHS)
+    torch.testing.assert_close(longer_y[:, :T], y, rtol=0, atol=2e-7)
+    for s, expected in zip(longer_last, last, strict=True):
+        torch.testing.assert_close(s, expected, rtol=0, atol=2e-7)
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity"])
+def test_states_without_bound_do_not_overflow_in_the_padding(activation):
+    net = build(RNNCell(activation), bias=False)
+    with torch.no_grad():
+        net.weight_ih_l0.fill_(1.0)
+        net.weight_hh_l0.copy_(3 * torch.eye(H))
+    x = torch.zeros(2, 1500, E, dtype=torch.float64)  # 3 ** 1500 is beyond float64
+    x[0, 0] = 1.0
+    y, (h,) = net(x, torch.tensor([1, 2]))
+    ((y * torch.randn_like(y)).sum() + h.sum()).backward()
+    assert all(p.grad.isfinite().all() for p in net.parameters())
+    assert torch.equal(h[0, 0], torch.full((H,), 3.0, dtype=torch.float64))
+
+
+def ignores_lengths(net: Recurrent) -> Run:
+    return lambda x, lengths, state: net(x, None, state)
+
+
+def masks_the_output_alone(net: Recurrent) -> Run:
+    def run(x: Tensor, lengths: Tensor, state: State) -> tuple[Tensor, State]:
+        y, last = net(x, None, state)
+        return fill(y, lengths, 0.0), last
+
+    return run
+
+
+def is_one_step_late(net: Recurrent) -> Run:
+    return lambda x, lengths, state: net(x, (lengths + 1).clamp(max=x.size(1)), state)
+
+
+@pytest.mark.parametrize("cell", [RNNCell(), GRUCell(), LSTMCell()], ids=str)
+@pytest.mark.parametrize(
+    ("broken", "junk"),
+    [
+        (ignores_lengths, 0.0),
+        (masks_the_output_alone, 0.0),
+        (is_one_step_late, 0.0),
+        (ignores_lengths, torch.nan),
+    ],
+)
+def test_the_check_notices_a_broken_mask(cell, broken, junk):
+    net = build(cell)
+    assert worst_difference(net, LENGTHS, junk) < 1e-10
+    assert not worst_difference(net, LENGTHS, junk, broken(net)) < 1e-3

@@ -1,0 +1,183 @@
+"""Recurrent: time, layers, directions and carried states."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell
+from unrolled.nn.cells import ACTIVATIONS, OUTPUTS, PEEPHOLES, RESETS, UPDATES
+
+VARIANTS: list[Cell] = [
+    *(RNNCell(name) for name in ACTIVATIONS),
+    *(LSTMCell(output, peephole) for output in OUTPUTS for peephole in PEEPHOLES),
+    *(GRUCell(reset, update) for reset in RESETS for update in UPDATES),
+]
+MAIN: list[Cell] = [RNNCell(), GRUCell(), LSTMCell()]
+every_variant = pytest.mark.parametrize("cell", VARIANTS, ids=str)
+main_cells = pytest.mark.parametrize("cell", MAIN, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Threads that wait for one another at every step crawl when the machine has other work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(3)
+
+
+def build(input_size: int, hidden_size: int, **options: object) -> Recurrent:
+    """In float64, with every parameter random, learned first states included."""
+    net = Recurrent(input_size, hidden_size, dtype=torch.float64, **options)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.uniform_(-0.9, 0.9)
+    return net
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def random_state(net: Recurrent, rows: int) -> tuple[Tensor, ...]:
+    shape = (net.layers * net.directions, rows, net.hidden_size)
+    return tuple(random(*shape) for _ in range(net.cell.state_size))
+
+
+def assert_close(got: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-13)
+
+
+@every_variant
+def test_one_call_equals_single_steps(cell):
+    net = build(3, 4, cell=cell, layers=2)
+    x, state = random(2, 6, 3), random_state(net, 2)
+    y, last = net(x, state=state)
+    for t in range(6):
+        y_t, state = net(x[:, t : t + 1], state=state)
+        assert_close(y_t[:, 0], y[:, t])
+    for s, expected in zip(state, last, strict=True):
+        assert_close(s, expected)
+
+
+@main_cells
+def test_chunks_with_carried_state_equal_one_long_run(cell):
+    net = build(3, 4, cell=cell, layers=3)
+    x = random(2, 11, 3)
+    y, last = net(x)
+    head, state = net(x[:, :4])
+    tail, state = net(x[:, 4:], state=state)
+    assert_close(torch.cat([head, tail], dim=1), y)
+    for s, expected in zip(state, last, strict=True):
+        assert_close(s, expected)
+
+
+@main_cells
+def test_nothing_is_remembered_between_calls(cell):
+    net = build(3, 4, cell=cell, layers=2, bidirectional=True)
+    x = random(2, 5, 3)
+    before, _ = net(x)
+    net(random(7, 9, 3))
+    assert torch.equal(net(x)[0], before)
+
+
+@main_cells
+def test_one_set_of_parameters_serves_every_length(cell):
+    net = build(3, 4, cell=cell)
+    count = sum(p.numel() for p in net.parameters())
+    for T in (1, 5, 500):
+        y, _ = net(random(1, T, 3))
+        assert y.shape == (1, T, 4)
+    assert sum(p.numel() for p in net.parameters()) == count
+
+
+@every_variant
+def test_a_layer_reads_the_layer_below(cell):
+    net = build(3, 4, cell=cell, layers=2)
+    lower, upper = build(3, 4, cell=cell), build(4, 4, cell=cell)
+    values = net.state_dict()
+    lower.load_state_dict({name: values[name] for name in lower.state_dict()})
+    upper.load_state_dict({name: values[name.replace("l0", "l1")] for name in upper.state_dict()})
+    x = random(2, 5, 3)
+    middle, first = lower(x)
+    top, second = upper(middle)
+    y, last = net(x)
+    assert torch.equal(y, top)
+    for s, a, b in zip(last, first, second, strict=True):
+        assert torch.equal(s, torch.cat([a, b]))
+
+
+@every_variant
+def test_only_two_directions_let_the_end_reach_the_beginning(cell):
+    x = random(1, 5, 3)
+    changed = x.clone()
+    changed[:, -1] += 1
+    for bidirectional in (False, True):
+        net = build(3, 4, cell=cell, bidirectional=bidirectional)
+        same = torch.equal(net(x)[0][:, 0], net(changed)[0][:, 0])
+        assert same is not bidirectional
+
+
+def swap_directions(net: Recurrent) -> Recurrent:
+    def partner(name: str) -> str:
+        return name.removesuffix("_reverse") if name.endswith("_reverse") else name + "_reverse"
+
+    swapped = Recurrent(
+        net.input_size,
+        net.hidden_size,
+        cell=net.cell,
+        layers=net.layers,
+        bidirectional=True,
+        combine=net.combine,
+        dtype=torch.float64,
+    )
+    values = net.state_dict()
+    swapped.load_state_dict({name: values[partner(name)] for name in values})
+    return swapped
+
+
+@every_variant
+@pytest.mark.parametrize(("layers", "combine"), [(1, "concat"), (3, "mean")])
+def test_reversed_input_and_swapped_directions_give_the_mirror_image(cell, layers, combine):
+    net = build(3, 4, cell=cell, layers=layers, bidirectional=True, combine=combine)
+    x = random(2, 5, 3)
+    y, last = net(x)
+    mirrored, mirrored_last = swap_directions(net)(x.flip(1))
+    mirrored = mirrored.flip(1)
+    if combine == "concat":
+        mirrored = torch.cat(mirrored.chunk(2, dim=2)[::-1], dim=2)
+    assert_close(mirrored, y)
+    for s, expected in zip(mirrored_last, last, strict=True):
+        assert_close(s.view(layers, 2, 2, 4).flip(1).flatten(0, 1), expected)
+
+
+@main_cells
+def test_mean_is_half_the_sum_of_the_two_directions(cell):
+    concat = build(3, 4, cell=cell, bidirectional=True)
+    mean = Recurrent(
+        3, 4, cell=cell, bidirectional=True, combine="mean", layers=1, dtype=torch.float64
+    )
+    mean.load_state_dict(concat.state_dict())
+    x = random(2, 5, 3)
+    forward, backward = concat(x)[0].chunk(2, dim=2)
+    assert_close(mean(x)[0], (forward + backward) / 2)
+    assert (concat.output_size, mean.output_size) == (8, 4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("layers", "bidirectional", "features", "states"),
+    [(1, False, 128, 1), (4, False, 128, 4), (1, True, 256, 2), (4, True, 256, 8)],
+)
+def test_shapes_of_a_batch_of_16_rows_of_512_steps(layers, bidirectional, features, states):
+    net = Recurrent(32, 128, cell=LSTMCell(), layers=layers, bidirectional=bidirectional)
+    y, (h, c) = net(torch.randn(16, 512, 32))
+    assert y.shape == (16, 512, features)
+    assert h.shape == c.shape == (states, 16, 128)
