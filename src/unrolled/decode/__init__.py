@@ -1,0 +1,1 @@
+"""Decoding on the Stepper protocol; knows no model."""

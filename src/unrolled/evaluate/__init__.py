@@ -1,0 +1,1 @@
+"""Scores with their recipes, and the baselines beside them."""

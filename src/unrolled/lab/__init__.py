@@ -1,0 +1,1 @@
+"""The lecture notes made executable."""

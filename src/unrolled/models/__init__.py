@@ -1,0 +1,1 @@
+"""Vocabulary and settings in, losses and predictions out."""

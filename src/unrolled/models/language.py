@@ -1,0 +1,202 @@
+"""Language models as a user meets them: text in, scores, suggestions and text out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.config import LanguageRun
+from unrolled.decode.sample import Sampling, sample
+from unrolled.errors import ConfigError
+from unrolled.models.language_network import STEPS_AT_ONCE, LanguageNetwork, State
+from unrolled.text.batch import Batch, LineBatches, StreamBatches
+from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
+
+MAX_GENERATED = 10_000_000  # tokens that one call may ask for, over all its texts
+CONTROL = (PAD, UNK, START)  # never suggested, never written
+BATCH_TOKENS = 8192  # tokens scored at once
+
+
+class LineScore(NamedTuple):
+    """How likely a model finds a line."""
+
+    text: str
+    log_probability: float  # natural
+    tokens: int  # predictions, the line's end among them
+    unknown: int  # of these, tokens outside the vocabulary
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean nats over the line's tokens."""
+        return float(np.exp(-self.log_probability / self.tokens))
+
+
+class Suggestion(NamedTuple):
+    """A token that may come next."""
+
+    token: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A trained language model: scores, ranks, suggests and writes text."""
+
+    settings: LanguageRun
+    encoder: TextEncoder
+    network: LanguageNetwork
+
+    @classmethod
+    def create(cls, settings: LanguageRun, encoder: TextEncoder) -> Self:
+        """A model with fresh weights, drawn from torch's generator."""
+        return cls(settings, encoder, LanguageNetwork(settings.model, len(encoder.vocabulary)))
+
+    @classmethod
+    def restore(cls, settings: LanguageRun, files: Mapping[str, bytes]) -> Self:
+        """The model that a folder's files describe, its weights still to be read."""
+        tokens = settings.tokens
+        encoder = TextEncoder.from_files(
+            files, level=tokens.level, splitter=tokens.splitter, lowercase=tokens.lowercase
+        )
+        return cls.create(settings, encoder)
+
+    def batches(self, encoded: EncodedLines) -> StreamBatches | LineBatches:
+        """Training batches as the settings ask: one long stream, or line by line."""
+        train, first = self.settings.train, self.network.first
+        if self.settings.model.context == "line":
+            return LineBatches(encoded, first=first, batch_tokens=train.batch_tokens)
+        columns = max(1, train.batch_tokens // train.steps)
+        return StreamBatches(encoded, columns=columns, steps=train.steps, first=first)
+
+    def stream_nats(self, encoded: EncodedLines) -> NDArray[np.float64]:
+        """Surprise at every token (N,) of a text read in one go: the state crosses line ends."""
+        return torch.cat(list(self._stream(encoded, columns=1))).double().numpy()
+
+    def stream_total(self, encoded: EncodedLines, *, columns: int) -> float:
+        """Surprise at a whole text that is cut into columns, which are read side by side."""
+        return sum(float(nats.double().sum()) for nats in self._stream(encoded, columns=columns))
+
+    def _stream(self, encoded: EncodedLines, *, columns: int) -> Iterator[Tensor]:
+        first, carry = self.network.first, None
+        data = StreamBatches(encoded, columns=columns, steps=STEPS_AT_ONCE, first=first)
+        for batch in data.in_order():
+            nats, carry = self.network.token_nats(batch, carry)
+            yield nats
+
+    def line_nats(self, encoded: EncodedLines, *, backward: bool = False) -> NDArray[np.float64]:
+        """Surprise at every line (lines,), each read by itself."""
+        data = LineBatches(encoded, first=self.network.first, batch_tokens=BATCH_TOKENS)
+        total = np.zeros(len(encoded))
+        for rows, batch in data.in_order():
+            total[rows] = self._row_nats(batch.reversed() if backward else batch, backward)
+        return total
+
+    def _row_nats(self, batch: Batch, backward: bool) -> NDArray[np.float64]:
+        total, carry = torch.zeros(len(batch.lengths), dtype=torch.float64), None
+        for piece in _pieces(batch):
+            nats, carry = self.network.token_nats(piece, carry, backward=backward)
+            rows = torch.arange(len(total)).repeat_interleave(piece.lengths - 1)
+            total.index_add_(0, rows, nats.double())
+        return total.numpy()
+
+    def score(self, texts: Sequence[str]) -> list[LineScore]:
+        """Log-probability of each text, read by itself from its first token to its end."""
+        encoded = self.encoder.encode_lines(texts)
+        unknown = np.add.reduceat(encoded.ids == UNK, encoded.ends - encoded.lengths)
+        columns = zip(texts, -self.line_nats(encoded), encoded.lengths, unknown, strict=True)
+        return [LineScore(text, float(p), int(n), int(u)) for text, p, n, u in columns]
+
+    def surprise(self, text: str) -> tuple[list[str], list[float]]:
+        """Each token of a text, line ends among them, and the nats it costs."""
+        encoded = self.encoder.encode_lines(text.split("\n"))
+        names = self.encoder.vocabulary.decode(encoded.ids)
+        return names, self.stream_nats(encoded).tolist()
+
+    def next(self, text: str, *, top: int = 10) -> list[Suggestion]:
+        """The likeliest tokens after a text, best first; control tokens are left out."""
+        if top < 1:
+            raise ConfigError(f"top is {top}, but must be at least 1.")
+        token, state = self._after(text, rows=1)
+        log_p, _ = self.network.step(token, state)  # (1, V)
+        log_p = Sampling(banned=CONTROL).filtered(log_p)
+        best, tokens = log_p[0].topk(min(top, log_p.size(1) - len(CONTROL)))
+        names = self.encoder.vocabulary.decode(tokens.numpy())
+        return [Suggestion(name, p) for name, p in zip(names, best.exp().tolist(), strict=True)]
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        tokens: int = 200,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        count: int = 1,
+        seed: int | None = None,
+    ) -> list[str]:
+        """Texts that continue the prompt, each of at most `tokens` further tokens.
+
+        A model of lines stops where it draws the end of the line; a model of a stream writes on.
+        """
+        _check_amount(tokens, count)
+        sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, banned=CONTROL)
+        token, state = self._after(prompt, rows=count)
+        drawn = sample(self.network, state, token, sampling=sampling, generator=_generator(seed))
+        rows = torch.stack(list(self._until_end(islice(drawn, tokens))), dim=1)  # (count, tokens)
+        return [self._continued(prompt, row) for row in rows.tolist()]
+
+    def _after(self, text: str, *, rows: int) -> tuple[Tensor, State]:
+        """The last token of a prefix (rows,), and the state before it is read."""
+        ids = [self.network.first, *self._ids(text)]
+        tokens = torch.tensor([ids]).expand(rows, -1)  # (rows, T)
+        return tokens[:, -1], self.network.read(tokens[:, :-1])
+
+    def _ids(self, text: str) -> list[int]:
+        """A text that may have several lines: END between them, none after the last."""
+        ids: list[int] = self.encoder.encode_lines(text.split("\n")).ids[:-1].tolist()
+        return ids
+
+    def _until_end(self, drawn: Iterator[Tensor]) -> Iterator[Tensor]:
+        if self.settings.model.context == "stream":
+            yield from drawn
+            return
+        ended: Tensor | bool = False
+        for tokens in drawn:
+            yield tokens
+            ended = ended | (tokens == END)
+            if bool(torch.as_tensor(ended).all()):
+                return
+
+    def _continued(self, prompt: str, drawn: list[int]) -> str:
+        if self.settings.model.context == "line" and END in drawn:
+            drawn = drawn[: drawn.index(END)]
+        start = self._ids(prompt)
+        whole = self.encoder.decode([*start, *drawn])
+        return prompt + whole[len(self.encoder.decode(start)) :]
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    """The batch cut along time, each piece beginning with the last token of the one before."""
+    for start in range(0, batch.tokens.size(1) - 1, STEPS_AT_ONCE):
+        tokens = batch.tokens[:, start : start + STEPS_AT_ONCE + 1]
+        yield Batch(tokens, (batch.lengths - start).clamp(1, tokens.size(1)))
+
+
+def _check_amount(tokens: int, count: int) -> None:
+    for name, value in (("tokens", tokens), ("count", count)):
+        if value < 1:
+            raise ConfigError(f"{name} is {value}, but must be at least 1.")
+    if tokens * count > MAX_GENERATED:
+        raise ConfigError(
+            f"{tokens} tokens times {count} texts are asked for, but one call makes at most "
+            f"{MAX_GENERATED} tokens. Ask for fewer, or in several calls."
+        )
+
+
+def _generator(seed: int | None) -> torch.Generator | None:
+    return None if seed is None else torch.Generator().manual_seed(seed)

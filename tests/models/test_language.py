@@ -1,0 +1,314 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from unrolled.config import parse_overrides, settings_for
+from unrolled.errors import ConfigError
+from unrolled.models.language import LanguageModel
+from unrolled.text.batch import Batch
+from unrolled.text.tokens import END, PAD, START, TextEncoder
+
+LINES = [
+    "the cat is small",
+    "the cats are small",
+    "a cat sat",
+    "b",
+    "",
+    "the small cat sat on a mat",
+]
+
+
+def build(*overrides, level="word", dtype=torch.float64, lines=LINES):
+    torch.manual_seed(1)
+    settings = settings_for(
+        "lm",
+        overrides=parse_overrides(["model.hidden_size=6", f"tokens.level={level}", *overrides]),
+    )
+    model = LanguageModel.create(settings, TextEncoder.build(lines, level=level))
+    model.network.to(dtype).eval()
+    return model
+
+
+VARIANTS = [
+    ("model.cell=rnn",),
+    ("model.cell=gru", "model.reset=before", "model.layers=2"),
+    ("model.cell=lstm", "model.tied=false", "model.embedding_size=4"),
+    ("model.cell=lstm", "model.layers=3", "model.first_state=learned"),
+    ("model.cell=lstm", "model.context=line"),
+    ("model.cell=lstm", "model.context=line", "model.first_input=zero"),
+    ("model.cell=gru", "model.context=line", "model.direction=pair"),
+]
+
+
+def by_stepping(model, ids):
+    """Surprise at ids, fed one by one through the Stepper."""
+    state, total, token = model.network.stack.start(1), 0.0, model.network.first
+    for wanted in ids:
+        log_p, state = model.network.step(torch.tensor([token]), state)
+        assert log_p.exp().sum().item() == pytest.approx(1.0, abs=1e-9)
+        total -= log_p[0, wanted].item()
+        token = wanted
+    return total
+
+
+@pytest.mark.parametrize("overrides", VARIANTS)
+def test_score_equals_the_product_of_steps(overrides):
+    model = build(*overrides)
+    for score in model.score(LINES):
+        ids = [*model.encoder.encode(score.text).tolist(), END]
+        assert -score.log_probability == pytest.approx(by_stepping(model, ids), rel=1e-12)
+        assert score.tokens == len(ids)
+
+
+@pytest.mark.parametrize("overrides", VARIANTS)
+def test_loss_is_the_sum_over_lines_and_counts_real_tokens(overrides):
+    model = build(*overrides, "model.context=line")
+    encoded = model.encoder.encode_lines(LINES)
+    nats = count = 0.0
+    for batch in model.batches(encoded).epoch(1, 0):
+        loss = model.network.loss(batch)
+        nats, count = nats + loss.nats.item(), count + loss.predictions
+    expected = model.line_nats(encoded).sum()
+    directions = 1
+    if model.network.backward_stack is not None:
+        expected, directions = expected + model.line_nats(encoded, backward=True).sum(), 2
+    assert nats == pytest.approx(expected, rel=1e-12)
+    assert count == directions * len(encoded.ids)
+
+
+def test_lines_hand_no_state_on_and_streams_do():
+    batch = Batch.collate([[START, 4, 5, END]])
+    assert build("model.context=line").network.loss(batch).carry is None
+    carry = build().network.loss(batch).carry
+    assert carry is not None
+    assert not any(part.requires_grad for part in carry)
+
+
+@pytest.mark.parametrize("overrides", VARIANTS[:4])
+@pytest.mark.parametrize("steps", [1, 3, 100])
+def test_a_stream_in_pieces_equals_one_long_run(overrides, steps):
+    model = build(*overrides, f"train.steps={steps}", f"train.batch_tokens={steps}")
+    encoded = model.encoder.encode_lines(LINES)
+    total, carry = 0.0, None
+    for batch in model.batches(encoded).epoch(1, 0):
+        loss = model.network.loss(batch, carry)
+        total, carry = total + loss.nats.item(), loss.carry
+    assert total == pytest.approx(by_stepping(model, encoded.ids.tolist()), rel=1e-12)
+    assert model.stream_nats(encoded).sum() == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("overrides", VARIANTS)
+def test_gradients_of_a_ragged_batch_equal_one_by_one_runs(overrides):
+    model = build(*overrides, "model.context=line")
+    rows = [[model.network.first, *model.encoder.encode(line).tolist(), END] for line in LINES]
+    parameters = list(model.network.parameters())
+    together = torch.autograd.grad(model.network.loss(Batch.collate(rows)).nats, parameters)
+    apart = [torch.zeros_like(p) for p in parameters]
+    for row in rows:
+        nats = model.network.loss(Batch.collate([row])).nats
+        for total, g in zip(apart, torch.autograd.grad(nats, parameters), strict=True):
+            total += g
+    for a, b in zip(together, apart, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("overrides", VARIANTS[:4])
+def test_gradients_equal_finite_differences(overrides):
+    model = build(*overrides)
+    batch = Batch.collate([[END, 4, 5, 6, END], [END, 5, END]])
+    for parameter in model.network.parameters():  # large enough for every layer to matter
+        torch.nn.init.normal_(parameter, std=0.5)
+    for parameter in model.network.parameters():
+        (gradient,) = torch.autograd.grad(model.network.loss(batch).nats, parameter)
+        numeric = torch.zeros_like(parameter)
+        flat, out = parameter.data.view(-1), numeric.view(-1)
+        for i in range(len(flat)):
+            kept = flat[i].item()
+            flat[i] = kept + 1e-5
+            above = model.network.loss(batch).nats.item()
+            flat[i] = kept - 1e-5
+            below = model.network.loss(batch).nats.item()
+            flat[i] = kept
+            out[i] = (above - below) / 2e-5
+        error = (gradient - numeric).norm() / (gradient.norm() + numeric.norm()).clamp(min=1e-12)
+        assert error < 1e-6
+
+
+def test_a_pair_of_models_does_not_leak():
+    """The forward half is a plain language model: what comes later changes nothing before it."""
+    model = build("model.context=line", "model.direction=pair")
+    first = model.network.first
+    nats = [
+        model.network.token_nats(Batch.collate([[first, 4, 5, last, END]]))[0][:2]
+        for last in (6, 7, 8)
+    ]
+    assert torch.equal(nats[0], nats[1])
+    assert torch.equal(nats[0], nats[2])
+    plain = build("model.context=line")
+    plain.network.load_state_dict(
+        {k: v for k, v in model.network.state_dict().items() if not k.startswith("backward")}
+    )
+    assert plain.score(LINES) == model.score(LINES)
+
+
+def test_the_backward_half_reads_from_the_end():
+    model = build("model.context=line", "model.direction=pair")
+    forward = build("model.context=line")
+    state = model.network.state_dict()
+    forward.network.load_state_dict(
+        {
+            name: state[name.replace("stack.", "backward_stack.")]
+            for name in forward.network.state_dict()
+        }
+    )
+    mirrored = [" ".join(reversed(line.split())) for line in LINES]
+    np.testing.assert_allclose(
+        model.line_nats(model.encoder.encode_lines(LINES), backward=True),
+        forward.line_nats(forward.encoder.encode_lines(mirrored)),
+        rtol=1e-12,
+    )
+
+
+def test_probabilities_of_all_lines_sum_to_one():
+    """Every line of at most two tokens, and every line that is longer: nothing is left over."""
+    model = build("model.context=line", lines=["a b"])
+    tokens = [t for t in range(len(model.encoder.vocabulary))]
+    log_p, state = model.network.step(
+        torch.tensor([model.network.first]), model.network.stack.start(1)
+    )
+    total = log_p[0, END].exp().item()
+    for first in (t for t in tokens if t != END):
+        after, _ = model.network.step(torch.tensor([first]), state)
+        total += (log_p[0, first] + torch.logsumexp(after[0], 0)).exp().item()
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_first_input_of_zero_is_a_zero_vector():
+    model = build("model.context=line", "model.first_input=zero")
+    assert model.network.first == PAD
+    log_p, _ = model.network.step(torch.tensor([PAD]), model.network.stack.start(1))
+    h, _ = model.network.stack(torch.zeros(1, 1, 6, dtype=torch.float64))
+    expected = (h[:, 0] @ model.network.output_weight.t() + model.network.bias).log_softmax(1)
+    torch.testing.assert_close(log_p, expected)
+    assert build("model.context=line").network.first == START
+
+
+def test_generation_is_the_same_for_a_seed_and_argmax_without_temperature():
+    model = build()
+    assert model.generate("the", seed=3) == model.generate("the", seed=3)
+    assert model.generate("the", seed=3) != model.generate("the", seed=4)
+    greedy = model.generate("the", tokens=8, temperature=0.0)[0]
+    text = "the"
+    for _ in range(8):
+        token = model.next(text, top=1)[0].token
+        text = text + "\n" if token == "</s>" else f"{text} {token}"
+    assert greedy.split() == text.split()
+
+
+def test_generation_keeps_the_prompt_and_never_writes_control_tokens():
+    model = build(level="char")
+    for text in model.generate("the\nca", tokens=300, count=3, seed=1):
+        assert text.startswith("the\nca")
+        assert len(text) == 6 + 300
+        assert "<" not in text
+
+
+def test_a_model_of_lines_stops_at_the_end_of_the_line():
+    model = build("model.context=line")
+    texts = model.generate("", tokens=500, count=20, seed=1)
+    assert len(set(map(len, texts))) > 1
+    assert not any("\n" in text for text in texts)
+
+
+def test_a_prompt_is_taken_as_it_is():
+    model = build()
+    assert model.generate("the  zebra", tokens=1, seed=1)[0].startswith("the  zebra ")
+
+
+def test_generated_frequencies_match_probabilities():
+    model = build(lines=["a b c d"])
+    texts = model.generate("a", tokens=1, count=20_000, seed=1)
+    seen = {token: 0 for token in ("a", "b", "c", "d", "</s>")}
+    for text in texts:
+        seen[text[1:].strip() or "</s>"] += 1
+    p = {s.token: s.probability for s in model.next("a", top=10)}
+    mass = sum(p.values())  # unknown and control tokens are left out
+    chi = sum((seen[t] - 20_000 * p[t] / mass) ** 2 / (20_000 * p[t] / mass) for t in seen)
+    assert chi < 13.28  # p > 0.01 at 4 degrees
+
+
+def test_suggestions_are_the_likeliest_in_order():
+    model = build()
+    best = model.next("the cat", top=3)
+    assert [s.probability for s in best] == sorted((s.probability for s in best), reverse=True)
+    whole = model.next("the cat", top=1000)
+    assert whole[:3] == best
+    assert len(whole) == len(model.encoder.vocabulary) - 3
+    assert 0.0 < sum(s.probability for s in whole) < 1.0
+
+
+def test_surprise_lists_every_token_and_line_end():
+    model = build()
+    tokens, nats = model.surprise("the cat\nsat")
+    assert tokens == ["the", "cat", "</s>", "sat", "</s>"]
+    ids = model.encoder.encode_lines(["the cat", "sat"]).ids.tolist()
+    assert sum(nats) == pytest.approx(by_stepping(model, ids), rel=1e-12)
+
+
+def test_a_line_longer_than_a_block_is_scored_like_any_other():
+    model = build(level="char", lines=["abc"])
+    text = "abcabcbac" * 100  # 900 tokens, over several pieces
+    ids = [*model.encoder.encode(text).tolist(), END]
+    (score,) = model.score([text])
+    assert -score.log_probability == pytest.approx(by_stepping(model, ids), rel=1e-12)
+
+
+def test_scores_do_not_depend_on_neighbours():
+    model = build()
+    alone = [model.score([line])[0].log_probability for line in LINES]
+    together = [score.log_probability for score in model.score(LINES)]
+    assert alone == pytest.approx(together, rel=1e-12)
+    assert model.score([]) == []
+
+
+def test_unknown_tokens_are_counted():
+    (score,) = build().score(["the zebra <s> sat"])
+    assert (score.tokens, score.unknown) == (5, 2)
+    assert score.perplexity == pytest.approx(math.exp(-score.log_probability / 5))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "parameters"),
+    [(("model.cell=rnn",), 1), (("model.cell=gru",), 3), (("model.cell=lstm",), 4)],
+)
+def test_parameter_counts(overrides, parameters):
+    """Stack: gates · (h (h + d) + 2 h), torch.nn having two biases; embedding V d; bias V."""
+    model = build(*overrides)
+    V, h = len(model.encoder.vocabulary), 6
+    count = sum(p.numel() for p in model.network.parameters())
+    assert count == parameters * (h * (h + h) + 2 * h) + V * h + V
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tokens": 0}, "tokens is 0, but must be at least 1"),
+        ({"count": 0}, "count is 0, but must be at least 1"),
+        ({"tokens": 10**7, "count": 2}, "at most 10000000 tokens"),
+    ],
+)
+def test_wrong_amounts_are_refused(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        build().generate("the", **arguments)
+    with pytest.raises(ConfigError, match="top is 0, but must be at least 1"):
+        build().next("the", top=0)
+
+
+def test_dropout_acts_in_training_alone():
+    model = build("model.dropout=0.5", "model.layers=2")
+    batch = Batch.collate([[END, 4, 5, 6, END]])
+    assert model.network.loss(batch).nats == model.network.loss(batch).nats
+    model.network.train()
+    assert model.network.loss(batch).nats != model.network.loss(batch).nats
