@@ -43,6 +43,7 @@ def test_override_values_are_toml_or_plain_words(override, value):
         ("tokns.level=char", r"setting is 'tokns', but must be one of .* Did you mean 'tokens'\?"),
         ("model.cell=lstn", r"model.cell is 'lstn', but .* gru, lstm, rnn. Did you mean 'lstm'\?"),
         ("train.clip=-1", r"train.clip is -1, but must be greater than 0\."),
+        ("train.learning_rate=inf", r"train.learning_rate is inf, but must be a finite number"),
         ("train.epochs=abc", r"train.epochs is 'abc', but must be a valid integer"),
         ("train.epochs=0", r"train.epochs is 0, but must be greater than or equal to 1\."),
         ("model.dropout=1.0", r"model.dropout is 1.0, but must be less than 1\."),

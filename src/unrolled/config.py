@@ -25,7 +25,9 @@ CELL_VARIANTS = {
 class Section(BaseModel):
     """Base of every settings class: frozen, checked, no silent keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=()
+    )
 
 
 class TokenSettings(Section):

@@ -207,6 +207,17 @@ def test_generation_is_the_same_for_a_seed_and_argmax_without_temperature():
     assert greedy.split() == text.split()
 
 
+def test_more_texts_than_are_written_at_once():
+    texts = build().generate("the", tokens=3, count=1100, seed=1)
+    assert len(texts) == 1100
+    assert len(set(texts)) > 500
+
+
+def test_a_seed_beyond_the_generators_is_refused():
+    with pytest.raises(ConfigError, match="seed is -1, but must be in 0"):
+        build().generate("the", seed=-1)
+
+
 def test_generation_keeps_the_prompt_and_never_writes_control_tokens():
     model = build(level="char")
     for text in model.generate("the\nca", tokens=300, count=3, seed=1):

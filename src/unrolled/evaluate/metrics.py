@@ -84,8 +84,8 @@ def resampled_ratio(amounts: Floats, counts: NDArray[np.int64]) -> tuple[float, 
 
 
 def safe_exp(nats: float) -> float:
-    """exp that ends at infinity rather than in an exception."""
-    return math.exp(nats) if nats < 709.0 else math.inf
+    """exp that ends at the largest numbers rather than in an exception."""
+    return math.exp(min(nats, 709.0))
 
 
 def better(first: Score, second: Score) -> bool:

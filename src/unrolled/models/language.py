@@ -1,5 +1,6 @@
 """Language models as a user meets them: text in, scores, suggestions and text out."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +20,7 @@ from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
 
 MAX_GENERATED = 10_000_000  # tokens that one call may ask for, over all its texts
 CONTROL = (PAD, UNK, START)  # never suggested, never written
+ROWS_AT_ONCE = 512  # texts written side by side
 BATCH_TOKENS = 8192  # tokens scored at once
 
 
@@ -33,7 +35,7 @@ class LineScore(NamedTuple):
     @property
     def perplexity(self) -> float:
         """exp of the mean nats over the line's tokens."""
-        return float(np.exp(-self.log_probability / self.tokens))
+        return math.exp(min(-self.log_probability / self.tokens, 709.0))
 
 
 class Suggestion(NamedTuple):
@@ -121,7 +123,7 @@ class LanguageModel:
         """The likeliest tokens after a text, best first; control tokens are left out."""
         if top < 1:
             raise ConfigError(f"top is {top}, but must be at least 1.")
-        token, state = self._after(text, rows=1)
+        token, state = self._after(text)
         log_p, _ = self.network.step(token, state)  # (1, V)
         log_p = Sampling(banned=CONTROL).filtered(log_p)
         best, tokens = log_p[0].topk(min(top, log_p.size(1) - len(CONTROL)))
@@ -145,15 +147,20 @@ class LanguageModel:
         """
         _check_amount(tokens, count)
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, banned=CONTROL)
-        token, state = self._after(prompt, rows=count)
-        drawn = sample(self.network, state, token, sampling=sampling, generator=_generator(seed))
-        rows = torch.stack(list(self._until_end(islice(drawn, tokens))), dim=1)  # (count, tokens)
-        return [self._continued(prompt, row) for row in rows.tolist()]
+        token, state = self._after(prompt)
+        generator = _generator(seed)
+        written: list[list[int]] = []
+        while len(written) < count:
+            rows = torch.zeros(min(ROWS_AT_ONCE, count - len(written)), dtype=torch.long)
+            start = self.network.select(state, rows)
+            drawn = sample(self.network, start, token[rows], sampling=sampling, generator=generator)
+            steps = list(self._until_end(islice(drawn, tokens)))
+            written += torch.stack(steps, dim=1).tolist()  # (rows, tokens)
+        return self._continued(prompt, written)
 
-    def _after(self, text: str, *, rows: int) -> tuple[Tensor, State]:
-        """The last token of a prefix (rows,), and the state before it is read."""
-        ids = [self.network.first, *self._ids(text)]
-        tokens = torch.tensor([ids]).expand(rows, -1)  # (rows, T)
+    def _after(self, text: str) -> tuple[Tensor, State]:
+        """The last token of a prefix (1,), and the state before it is read."""
+        tokens = torch.tensor([[self.network.first, *self._ids(text)]])  # (1, T)
         return tokens[:, -1], self.network.read(tokens[:, :-1])
 
     def _ids(self, text: str) -> list[int]:
@@ -172,12 +179,13 @@ class LanguageModel:
             if bool(torch.as_tensor(ended).all()):
                 return
 
-    def _continued(self, prompt: str, drawn: list[int]) -> str:
-        if self.settings.model.context == "line" and END in drawn:
-            drawn = drawn[: drawn.index(END)]
+    def _continued(self, prompt: str, written: list[list[int]]) -> list[str]:
+        """The prompt as it was given, and what each row adds to it."""
+        if self.settings.model.context == "line":
+            written = [ids[: ids.index(END)] if END in ids else ids for ids in written]
         start = self._ids(prompt)
-        whole = self.encoder.decode([*start, *drawn])
-        return prompt + whole[len(self.encoder.decode(start)) :]
+        known = len(self.encoder.decode(start))
+        return [prompt + self.encoder.decode([*start, *ids])[known:] for ids in written]
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:
@@ -199,4 +207,8 @@ def _check_amount(tokens: int, count: int) -> None:
 
 
 def _generator(seed: int | None) -> torch.Generator | None:
-    return None if seed is None else torch.Generator().manual_seed(seed)
+    if seed is None:
+        return None
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"seed is {seed}, but must be in 0..2^63 − 1.")
+    return torch.Generator().manual_seed(seed)

@@ -80,6 +80,8 @@ class Stack(nn.Module):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draw new parameters; with init "uniform" torch.nn's own draw from ±1/√H."""
+        if next(self.parameters()).is_meta:
+            return  # there is nothing to fill
         bound = self.hidden_size**-0.5
         for name, parameter in self.named_parameters():
             if name in FIRST or (self.init != "uniform" and name.startswith("bias")):

@@ -1,0 +1,1 @@
+"""The command: parse, call the library, print. Nothing imports this package."""

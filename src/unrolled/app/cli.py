@@ -1,0 +1,139 @@
+"""The `unrolled` command: its list of commands, and how every run of it ends."""
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from unrolled.app.demo import demo
+from unrolled.app.evaluate import evaluate
+from unrolled.app.generate import generate
+from unrolled.app.info import info
+from unrolled.app.next import next_tokens
+from unrolled.app.score import score
+from unrolled.app.train import train
+from unrolled.errors import Stopped, UnrolledError
+
+COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the work
+    "demo": demo,
+    "train": train,
+    "evaluate": evaluate,
+    "score": score,
+    "generate": generate,
+    "next": next_tokens,
+    "info": info,
+}
+
+app = typer.Typer(
+    name="unrolled",
+    help="Recurrent sequence models, from raw text to a trained model, on the machine you have.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for name, function in COMMANDS.items():
+    app.command(name)(function)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"unrolled {version('unrolled')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=show_version),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 is done, every other exit code is listed in errors.py."""
+    # Threads that wait by spinning take the core away from the one they wait for: on a machine that
+    # does something else as well, training was 45 times slower. Must be set before torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        with terminable(), writable():
+            code = app(args=arguments, prog_name="unrolled", standalone_mode=False) or 0
+        return complain("stopped.", code) if code == 128 + signal.SIGINT else code
+    except KeyboardInterrupt:
+        return complain("stopped.", 128 + signal.SIGINT)
+    except UnrolledError as error:
+        return complain(str(error), error.exit_code)
+    except TyperException as error:
+        return complain(wording(error), 2) if str(error) else 2
+    except BrokenPipeError:  # the reader of our output has left: nothing to say, nowhere to say it
+        return 0
+    except OSError as error:
+        return complain(f"{error.filename or 'the output'}: {error.strerror or error}.", 5)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        return complain("there is not enough memory for this. Ask for less at once.", 5)
+
+
+def complain(message: str, exit_code: int) -> int:
+    """Say what is wrong on stderr, and hand the exit code on."""
+    print(f"unrolled: {message}", file=sys.stderr)
+    return exit_code
+
+
+def wording(error: TyperException) -> str:
+    """What typer has against the command line, and where help is."""
+    context = getattr(error, "ctx", None)
+    problem = error.format_message().rstrip(".").replace("Input should", "it must")
+    return f"{problem}. See `{context.command_path if context else 'unrolled'} --help`."
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM ends the work as Ctrl-C does: what was begun is cleared up."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number, "stopped.")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def writable() -> Iterator[None]:
+    """Standard output that shows what its encoding lacks, and whose failure is noticed here."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        yield
+        sys.stdout.flush()
+    except UnrolledError:
+        raise
+    except SystemExit:  # typer's answer to a broken pipe
+        abandon_output()
+        raise BrokenPipeError from None
+    except OSError as error:
+        if error.filename is None:
+            abandon_output()
+        raise
+
+
+def abandon_output() -> None:
+    """Let what is still in the buffer go nowhere: Python would try again when it ends."""
+    if sys.__stdout__ is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())

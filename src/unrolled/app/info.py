@@ -1,0 +1,67 @@
+"""`unrolled info [MODEL]`: what a model folder holds, or what this installation is."""
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unrolled.app.options import Json
+from unrolled.app.output import print_json, print_report
+
+if TYPE_CHECKING:
+    from unrolled.evaluate.language import Report
+
+
+def info(
+    model: Annotated[Path | None, typer.Argument(help="A model folder.")] = None,
+    json: Json = False,
+) -> None:
+    """Describe a model folder, or the installation when none is named."""
+    facts = about_installation() if model is None else about_model(model)
+    reports = {} if model is None else saved(model)
+    if json:
+        print_json({**facts, **{name: report.as_json() for name, report in reports.items()}})
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name:<{width}}  {value}")
+    for name, report in reports.items():
+        print_report(report, title=f"\nOn the {name} text, when training ended")
+
+
+def about_installation() -> dict[str, Any]:
+    """Versions, cores, and which code runs the recurrent layers."""
+    import torch
+
+    return {
+        "unrolled": version("unrolled"),
+        "torch": torch.__version__,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "kernels": "none compiled; torch's layers where they are exact, a plain loop elsewhere",
+    }
+
+
+def about_model(folder: Path) -> dict[str, Any]:
+    """Size and settings of a model."""
+    from unrolled.models.folder import load
+
+    model = load(folder)
+    settings = model.settings
+    return {
+        "task": settings.task,
+        "parameters": sum(p.numel() for p in model.network.parameters()),
+        "vocabulary": len(model.encoder.vocabulary),
+        "bytes": sum(path.stat().st_size for path in folder.iterdir() if path.is_file()),
+        **{f"model.{k}": v for k, v in settings.model.model_dump(exclude_none=True).items()},
+        **{f"tokens.{k}": v for k, v in settings.tokens.model_dump(exclude_none=True).items()},
+    }
+
+
+def saved(folder: Path) -> "dict[str, Report]":
+    """The scores that were taken when training ended."""
+    from unrolled.evaluate.report import saved_reports
+
+    return saved_reports(folder)

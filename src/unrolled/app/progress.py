@@ -1,0 +1,110 @@
+"""Signs of life: a bar on a terminal, plain lines elsewhere; always on stderr."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from unrolled.app.output import note
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unrolled.training.clock import Status
+
+LINE_SECONDS = 10.0  # between plain lines
+NEWS_SECONDS = 1.0  # between plain lines when there is a new loss on the dev text
+PATIENCE = 2.0  # seconds before work without a measure of its own is announced
+
+
+@contextmanager
+def progress() -> "Iterator[Callable[[Status], None]]":
+    """A function to hand each status of a training run to."""
+    console = stderr()
+    if not console.is_terminal:
+        yield plain_lines()
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    with Progress(text, BarColumn(bar_width=None), console=console, expand=True) as bar:
+        task = bar.add_task("getting ready", total=1.0)
+        yield lambda status: bar.update(
+            task, completed=min(status.share, 1.0), description=describe(status, brief=True)
+        )
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Say what goes on and for how long, once it has taken more than two seconds."""
+    done = Event()
+    teller = Thread(target=_tell, args=(what, done), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+def _tell(what: str, done: Event) -> None:
+    begun = time.monotonic()
+    if done.wait(PATIENCE):
+        return
+    console = stderr()
+    if console.is_terminal:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        text = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), text, TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as spinner:
+            spinner.add_task(what)
+            done.wait()
+        return
+    while True:
+        note(f"{what}, {clock(time.monotonic() - begun)}")
+        if done.wait(LINE_SECONDS):
+            return
+
+
+def stderr() -> "Console":
+    """The terminal or the file that is no place for results."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def plain_lines() -> "Callable[[Status], None]":
+    """A line every few seconds, the first one soon, and one for each new loss on the dev text."""
+    last, dev_loss = -math.inf, None
+
+    def show(status: "Status") -> None:
+        nonlocal last, dev_loss
+        wait = NEWS_SECONDS if status.dev_loss != dev_loss else LINE_SECONDS
+        if time.monotonic() - last >= wait or status.share >= 1.0:
+            last, dev_loss = time.monotonic(), status.dev_loss
+            note(describe(status))
+
+    return show
+
+
+def describe(status: "Status", *, brief: bool = False) -> str:
+    """One line: where the run is, how well and how fast it goes; brief beside a bar."""
+    place = f"epoch {status.epoch}" + ("" if brief else f"  step {status.step}")
+    perplexity = math.exp(min(status.loss, 50.0))
+    dev = "" if status.dev_loss is None else f"  dev {status.dev_loss:.3f}"
+    rate = status.tokens_per_second
+    speed = f"{rate / 1000:.0f}k" if brief and rate >= 10_000 else f"{rate:,.0f}"
+    left = f"  {clock(status.seconds_left)} left" if 0.0 < status.seconds_left < 1e7 else ""
+    return (
+        f"{place}  loss {status.loss:.3f}  perplexity {perplexity:.1f}{dev}  {speed} tokens/s{left}"
+    )
+
+
+def clock(seconds: float) -> str:
+    """Seconds as h:mm:ss or m:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,83 @@
+"""`unrolled score MODEL [INPUT]`: log-probability and perplexity of each line, then of all."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unrolled.app.options import Encoding, Input, Json, Model
+from unrolled.app.output import print_json
+from unrolled.app.progress import busy
+
+if TYPE_CHECKING:
+    from unrolled.models.language import LanguageModel, LineScore
+
+LINES_AT_ONCE = 256
+
+
+def score(
+    model: Model,
+    data: Input = "-",
+    rank: Annotated[bool, typer.Option("--rank", help="Likeliest line first.")] = False,
+    encoding: Encoding = "utf-8",
+    json: Json = False,
+) -> None:
+    """Say how likely each line is: log-probability, perplexity, tokens, unknown tokens, text."""
+    from unrolled.models.folder import load
+    from unrolled.text.corpus import read_lines
+
+    lines = read_lines(data, encoding=encoding)
+    typed = data == "-" and sys.stdin.isatty()  # then each line is answered when it is there
+    scores = scored(load(model), lines, at_once=1 if typed else LINES_AT_ONCE)
+    source = "<stdin>" if data == "-" else data
+    shown = sys.stdout.isatty() and not (json or rank)  # the lines themselves are a sign of life
+    with nullcontext() if shown else busy(f"scoring {source}"):
+        if rank:
+            scores = iter(sorted(scores, key=lambda line: -line.log_probability))
+        found = list(scores) if json else []
+        total = summed(found if json else printed(scores), source)
+    if json:
+        print_json({"lines": [as_json(line) for line in found], "all": as_json(total)})
+    else:
+        print(*fields(total), total.text, sep="\t")
+
+
+def scored(model: "LanguageModel", lines: Iterable[str], *, at_once: int) -> "Iterator[LineScore]":
+    """Scores in input order, a block of lines at a time."""
+    lines = iter(lines)
+    while block := list(islice(lines, at_once)):
+        yield from model.score(block)
+
+
+def printed(scores: "Iterable[LineScore]") -> "Iterator[LineScore]":
+    """The scores, each printed as it passes."""
+    for line in scores:
+        print(*fields(line), line.text, sep="\t", flush=True)
+        yield line
+
+
+def summed(scores: "Iterable[LineScore]", source: str) -> "LineScore":
+    """All lines as if they were one."""
+    from unrolled.errors import DataError
+    from unrolled.models.language import LineScore
+
+    count, log_probability, tokens, unknown = 0, 0.0, 0, 0
+    for line in scores:
+        count, log_probability = count + 1, log_probability + line.log_probability
+        tokens, unknown = tokens + line.tokens, unknown + line.unknown
+    if not count:
+        raise DataError(source, "holds no line to score.")
+    return LineScore(f"all {count} lines", log_probability, tokens, unknown)
+
+
+def fields(score: "LineScore") -> tuple[str, str, int, int]:
+    """The columns before the text."""
+    return f"{score.log_probability:.4f}", f"{score.perplexity:.4f}", score.tokens, score.unknown
+
+
+def as_json(score: "LineScore") -> dict[str, Any]:
+    """A score as plain values."""
+    return {**score._asdict(), "perplexity": score.perplexity}

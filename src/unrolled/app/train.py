@@ -1,0 +1,59 @@
+"""`unrolled train TASK`: from text files to a model folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unrolled.app.options import Encoding, Json, Minutes, Seed, Threads
+from unrolled.app.output import note, print_json, print_report
+from unrolled.app.progress import progress
+
+
+def train(
+    task: Annotated[str, typer.Argument(help="What to train: lm.", show_default=False)],
+    train: Annotated[Path, typer.Option(help="Training text.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
+    dev: Annotated[Path | None, typer.Option(help="Text to choose the best model by.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Text to score the finished model on.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings, as TOML.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting: section.key=value.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="How often to read the text.")] = None,
+    minutes: Annotated[float | None, Minutes] = None,
+    seed: Annotated[int | None, Seed] = None,
+    threads: Annotated[int | None, Threads] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    encoding: Encoding = "utf-8",
+    json: Json = False,
+) -> None:
+    """Train a model and score it beside the baselines."""
+    from unrolled.config import parse_overrides
+    from unrolled.training.checkpoint import RunFolder
+    from unrolled.training.run import Sources, run_settings, run_training
+
+    direct = {"train.epochs": epochs, "train.minutes": minutes, "seed": seed}
+    overrides = parse_overrides(settings or [])
+    chosen = run_settings(task, config, overrides, {**direct, "train.threads": threads})
+    sources = Sources(train=train, dev=dev, test=test, encoding=encoding)
+    finished = RunFolder(out).is_finished
+    if chosen.train.minutes is not None and not finished:
+        note("With --minutes the schedule follows the clock: two runs end in different bytes.")
+    with progress() as watch:
+        run_training(chosen, sources, out, resume=resume, watch=watch)
+    if finished:
+        note(f"The run in {out} was finished already; these are its scores.")
+    show(out, json=json)
+
+
+def show(out: Path, *, json: bool) -> None:
+    """Print the scores that were taken when training ended."""
+    from unrolled.evaluate.report import saved_reports
+
+    reports = saved_reports(out)
+    if json:
+        print_json({"model": str(out), **{name: r.as_json() for name, r in reports.items()}})
+        return
+    for name, report in reports.items():
+        print_report(report, title=f"{out} on the {name} text")

@@ -1,0 +1,66 @@
+"""One update: the optimisers, the learning rate, and clipping by global norm."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.config import TrainSettings
+
+Parameters = Iterable[nn.Parameter]
+
+OPTIMIZERS: dict[str, Callable[[Parameters, TrainSettings], torch.optim.Optimizer]] = {
+    "sgd": lambda parameters, train: torch.optim.SGD(
+        parameters, lr=train.learning_rate, weight_decay=train.weight_decay
+    ),
+    "adam": lambda parameters, train: torch.optim.Adam(
+        parameters, lr=train.learning_rate, weight_decay=train.weight_decay
+    ),
+    "adamw": lambda parameters, train: torch.optim.AdamW(
+        parameters, lr=train.learning_rate, weight_decay=train.weight_decay
+    ),
+}
+
+JUST_BELOW = 1.0 - 2.0**-20  # what rounding may add to a norm, and more
+
+
+def rate_share(train: TrainSettings, *, share: float, epoch: int, plateau: float) -> float:
+    """What part of train.learning_rate is in force.
+
+    share is how much of the run is over, in 0..1; plateau the factor that flat epochs have earned.
+    Cosine: Loshchilov & Hutter 2017, arXiv:1608.03983, without restarts. Decay: Zaremba et al.
+    2014, arXiv:1409.2329, a factor an epoch after the first `decay_after`.
+    """
+    if train.schedule == "cosine":
+        return 0.5 * (1.0 + math.cos(math.pi * min(share, 1.0)))
+    if train.schedule == "decay":
+        return train.decay ** max(0, epoch + 1 - train.decay_after)
+    return plateau  # 1 for ever where the schedule is constant
+
+
+def clip_gradients(gradients: Sequence[Tensor], limit: float) -> float:
+    """Scale gradients so that their norm taken together is at most `limit`; return what it was.
+
+    Pascanu et al. 2013, arXiv:1211.5063, algorithm 1: if ‖g‖ ≥ θ, g ← θ g / ‖g‖. Below the limit
+    nothing is touched.
+    """
+    norm = global_norm(gradients)
+    if math.isfinite(norm) and norm >= limit:
+        torch._foreach_mul_(list(gradients), JUST_BELOW * limit / norm)
+    return norm
+
+
+def global_norm(gradients: Sequence[Tensor]) -> float:
+    """The Euclidean norm of all gradients as one vector.
+
+    Row by row first: one float32 sum over millions of squares would be wrong in the sixth digit.
+    A square that overflows float32 is taken again in float64.
+    """
+    norm = _norm(gradients, None)
+    return norm if math.isfinite(norm) else _norm(gradients, torch.float64)
+
+
+def _norm(gradients: Sequence[Tensor], dtype: torch.dtype | None) -> float:
+    rows = [torch.linalg.vector_norm(g, dim=-1, dtype=dtype).flatten() for g in gradients]
+    return float(torch.linalg.vector_norm(torch.cat(rows), dtype=torch.float64))

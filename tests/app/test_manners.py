@@ -1,0 +1,309 @@
+"""How the command behaves: results on stdout, the rest on stderr, signs of life, quiet ends."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from unrolled.app import progress
+from unrolled.app.next import visible
+from unrolled.app.output import print_json, print_report
+from unrolled.app.progress import busy, clock, describe, plain_lines
+from unrolled.evaluate.language import Report
+from unrolled.evaluate.metrics import Score
+from unrolled.evaluate.report import number
+from unrolled.training.clock import Status
+
+CODE = "import sys; from unrolled.app.cli import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = [sys.executable, "-c", CODE]
+ONE_CORE = {**os.environ, "OMP_NUM_THREADS": "1"}
+SMALL = ["--threads=1", "--set=model.hidden_size=8", "--set=train.batch_tokens=128"]
+
+
+def test_train_prints_scores_on_stdout_and_progress_on_stderr(call, text, tmp_path):
+    done = call("train", "lm", "--train", text, "--out", tmp_path / "out", "--epochs=2", *SMALL)
+    assert done.code == 0
+    title, header, *rows, recipe, verdict = done.out.splitlines()
+    assert title == f"{tmp_path / 'out'} on the dev text"
+    assert header.split() == ["perplexity", "cross_entropy", "bits_per_character"]
+    assert [row.split()[0] for row in rows] == ["model", "uniform", "unigram"]
+    assert len({len(row) for row in [header, *rows]}) == 1
+    assert max(map(len, rows)) < 80
+    assert recipe.startswith("95 % intervals in brackets; recipe: lines:3|tokens:20|unknown:0|")
+    assert verdict == "The model does not beat the baseline: uniform, unigram."
+    first, *_, last = done.err.splitlines()
+    assert re.fullmatch(
+        r"epoch 1  step 1  loss \d\.\d+  perplexity \d+\.\d  [\d,]+ tokens/s", first
+    )
+    assert re.fullmatch(r"epoch 2  step 8  loss .*  dev \d\.\d{3}  [\d,]+ tokens/s", last)
+
+
+def test_a_finished_run_says_so_and_prints_its_scores_again(call, text, tmp_path):
+    arguments = ["--train", text, "--out", tmp_path / "out", "--epochs=1", *SMALL]
+    first = call("train", "lm", *arguments)
+    again = call("train", "lm", *arguments, "--resume")
+    assert again.code == 0
+    assert again.out == first.out
+    said = f"The run in {tmp_path / 'out'} was finished already; these are its scores.\n"
+    assert again.err == said
+
+
+def test_minutes_warn_that_bytes_differ_and_epochs_replace_those_of_a_file(call, text, tmp_path):
+    (tmp_path / "hour.toml").write_text("[train]\nminutes = 60.0\n")
+    texts = ["--train", text, "--config", tmp_path / "hour.toml", *SMALL]
+    short = call("train", "lm", *texts, "--out", tmp_path / "a", "--minutes=0.001")
+    assert short.err.startswith(
+        "With --minutes the schedule follows the clock: two runs end in diff"
+    )
+    counted = call("train", "lm", *texts, "--out", tmp_path / "b", "--epochs=1")
+    assert counted.code == 0
+    assert "--minutes" not in counted.err
+
+
+def test_json_is_one_document_and_nothing_else(call, model, text, tmp_path):
+    trained = call(
+        *("train", "lm", "--train", text, "--out", tmp_path / "out", "--epochs=1", "--json"), *SMALL
+    )
+    assert json.loads(trained.out).keys() == {"model", "dev"}
+    evaluated = json.loads(call("evaluate", model, text, "--json").out)
+    assert evaluated.keys() == {"scores", "baselines"}
+    assert evaluated["baselines"].keys() == {"uniform", "unigram"}
+    names = ["perplexity", "cross_entropy", "bits_per_character"]
+    for scores in (evaluated["scores"], *evaluated["baselines"].values()):
+        assert [score["name"] for score in scores] == names
+        assert all(
+            score.keys() == {"name", "value", "low", "high", "signature"} for score in scores
+        )
+    scored = json.loads(call("score", model, text, "--json").out)
+    assert len(scored["lines"]) == 60
+    assert scored["lines"][0].keys() == {
+        *("text", "log_probability", "tokens", "unknown", "perplexity")
+    }
+    listed = json.loads(call("next", model, "the", "--top=3", "--json").out)
+    assert [entry.keys() for entry in listed["next"]] == [{"token", "probability"}] * 3
+    written = json.loads(call("generate", model, "--count=2", "--tokens=4", "--json").out)
+    assert len(written["texts"]) == 2
+    described = json.loads(call("info", model, "--json").out)
+    assert described["test"]["scores"][0]["name"] == "perplexity"
+    assert json.loads(call("info", "--json").out)["threads"] >= 1
+
+
+def test_json_has_null_for_what_is_no_number(capsys):
+    print_json({"a": [float("inf"), 1.5], "b": float("nan"), "c": "é"})
+    assert json.loads(capsys.readouterr().out) == {"a": [None, 1.5], "b": None, "c": "é"}
+
+
+def test_info_tells_of_a_model_and_of_the_installation(call, model):
+    lines = call("info", model).out.splitlines()
+    assert lines[0].split() == ["task", "lm"]
+    assert "On the test text, when training ended" in lines
+    assert call("info").out.startswith("unrolled ")
+    assert re.fullmatch(r"unrolled \d+\.\d+\.\d+\n", call("--version").out)
+
+
+def test_scores_of_lines_add_up(call, model, tmp_path):
+    (tmp_path / "lines.txt").write_text("the cat\n\nzzz the\n")
+    rows = [
+        row.split("\t") for row in call("score", model, tmp_path / "lines.txt").out.splitlines()
+    ]
+    assert [row[2:] for row in rows] == [
+        ["3", "0", "the cat"],
+        ["1", "0", ""],  # the line's end alone
+        ["3", "1", "zzz the"],
+        ["7", "1", "all 3 lines"],
+    ]
+    *lines, everything = [float(row[0]) for row in rows]
+    assert everything == pytest.approx(sum(lines), abs=2e-4)
+    ranked = call("score", model, tmp_path / "lines.txt", "--rank").out.splitlines()
+    assert [float(row.split("\t")[0]) for row in ranked[:-1]] == sorted(lines, reverse=True)
+
+
+def test_a_prompt_with_unknown_words_is_continued_with_a_remark(call, model):
+    done = call("generate", model, "--prompt", "zzz the", "--tokens=3", "--seed=1")
+    assert done.code == 0
+    assert done.err == "Tokens of the prompt that the model does not know: 1.\n"
+    assert done.out.startswith("zzz the ")
+    assert done.out == call("generate", model, "--prompt=zzz the", "--tokens=3", "--seed=1").out
+
+
+def test_the_next_list_is_sorted_and_shows_what_cannot_be_seen(call, model):
+    rows = [row.split("\t") for row in call("next", model, "the", "--top=5").out.splitlines()]
+    assert len(rows) == 5
+    assert [row[0] for row in rows] == sorted((row[0] for row in rows), reverse=True)
+    assert [visible(token) for token in ("the", " ", "\t", "")] == ["the", "' '", r"'\t'", "''"]
+
+
+def scores(*values: float, prefix: str = "") -> list[Score]:
+    names = ("perplexity", "cross_entropy", "bits_per_character")
+    recipe = "lines:1|tokens:2|unknown:0|level:word|end:counted|base:e"
+    pairs = zip(names, values, strict=True)
+    return [Score(prefix + name, value, value, value, recipe) for name, value in pairs]
+
+
+def test_a_report_has_a_row_for_the_backward_model_and_is_never_wrapped(capsys):
+    both = scores(9.0, 2.197, 1.5) + scores(1e4, 9.21, 5.0, prefix="backward_")
+    print_report(Report(both, {"uniform": scores(10.0, 2.303, 2.0)}), title="t")
+    assert capsys.readouterr().out.splitlines()[1:5] == [
+        "                    perplexity         cross_entropy    bits_per_character",
+        "model     9.000 [9.000, 9.000]  2.197 [2.197, 2.197]  1.500 [1.500, 1.500]",
+        "backward  10000 [10000, 10000]  9.210 [9.210, 9.210]  5.000 [5.000, 5.000]",
+        "uniform   10.00 [10.00, 10.00]  2.303 [2.303, 2.303]  2.000 [2.000, 2.000]",
+    ]
+    shown = [number(value) for value in (0.012345, 123.456, 1234.5, 1e12, float("inf"))]
+    assert shown == ["0.01235", "123.5", "1234", "1.000e+12", "inf"]
+
+
+def status(**changes) -> Status:
+    values = {"epoch": 2, "step": 70, "share": 0.5, "loss": 1.0, "dev_loss": None}
+    return Status(**values | {"tokens_per_second": 12345.6, "seconds_left": 3700.0} | changes)
+
+
+def test_a_status_is_one_line():
+    assert describe(status()) == (
+        "epoch 2  step 70  loss 1.000  perplexity 2.7  12,346 tokens/s  1:01:40 left"
+    )
+    unsure = describe(status(dev_loss=2.0, seconds_left=float("inf")))
+    assert unsure == "epoch 2  step 70  loss 1.000  perplexity 2.7  dev 2.000  12,346 tokens/s"
+    beside_bar = describe(status(), brief=True)
+    assert beside_bar == "epoch 2  loss 1.000  perplexity 2.7  12k tokens/s  1:01:40 left"
+    assert [clock(seconds) for seconds in (0, 61, 3599.6)] == ["0:00", "1:01", "1:00:00"]
+
+
+def test_plain_lines_are_few(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "NEWS_SECONDS", 0.0)
+    show = plain_lines()
+    for step in range(1, 6):
+        show(status(step=step, dev_loss=2.0 if step > 3 else None, share=step / 5))
+    steps = re.findall(r"step (\d)", capsys.readouterr().err)
+    assert steps == ["1", "4", "5"]  # the first, the one with a new loss on dev, the last
+
+
+def test_long_work_says_that_it_goes_on(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    with busy("thinking"):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == "thinking, 0:00\n"
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)
+    with busy("thinking"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar_and_no_colour_is_honoured(text, tmp_path):
+    ours, theirs = pty.openpty()
+    environment = {**ONE_CORE, "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "100"}
+    arguments = ["train", "lm", "--train", text, "--out", tmp_path / "out", "--epochs=3", *SMALL]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True
+    )
+    os.close(theirs)
+    seen = read_all(ours)
+    out, _ = process.communicate()
+    assert process.returncode == 0, seen
+    assert "━" in seen
+    assert re.search(r"epoch 3  loss \d\.\d+  perplexity [\d.]+  dev", seen)
+    assert not re.search(r"\x1b\[[0-9;]*3\d", seen), "a colour"
+    assert "\x1b" not in out
+    assert out.startswith(f"{tmp_path / 'out'} on the dev text\n")
+
+
+def read_all(descriptor: int) -> str:
+    pieces = []
+    while True:
+        try:
+            piece = os.read(descriptor, 1 << 16)
+        except OSError:  # so ends a terminal whose other side is closed
+            piece = b""
+        if not piece:
+            os.close(descriptor)
+            return b"".join(pieces).decode()
+        pieces.append(piece)
+
+
+def test_a_reader_who_leaves_early_is_no_error(model, tmp_path):
+    (tmp_path / "big.txt").write_text("the cat sat on a mat\n" * 20_000)
+    process = subprocess.Popen(
+        [*COMMAND, "score", model, tmp_path / "big.txt"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ONE_CORE,
+    )
+    assert process.stdout.readline().endswith(b"the cat sat on a mat\n")
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 0
+    assert b"Error" not in said
+
+
+def test_output_that_cannot_be_written_is_an_error_of_the_disk(model):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "next", model, "the"], stdout=full, stderr=subprocess.PIPE, env=ONE_CORE
+        )
+    assert done.returncode == 5
+    assert done.stderr == b"unrolled: the output: No space left on device.\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_generation_with_a_word(model, number, code):
+    process = subprocess.Popen(
+        [*COMMAND, "generate", model, "--tokens=9000000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ONE_CORE,
+        text=True,
+    )
+    assert process.stderr.readline() == "writing, 0:02\n"
+    process.send_signal(number)
+    out, said = process.communicate()
+    assert process.returncode == code
+    assert out == ""
+    assert said.splitlines()[-1] == "unrolled: stopped."
+    assert "Traceback" not in said
+
+
+STARTED = """
+import sys
+from unrolled.app.cli import main
+assert main(sys.argv[1:]) == 0
+heavy = [name for name in ("torch._dynamo", "unrolled.training", "altair") if name in sys.modules]
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize("command", ["next", "score", "info"])
+def test_using_a_model_imports_nothing_of_training(model, text, command):
+    what = {"next": ["the"], "score": [text], "info": []}[command]
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED, command, model, *what],
+        capture_output=True,
+        text=True,
+        env=ONE_CORE,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_threads_wait_without_spinning_unless_the_user_says_otherwise(call, monkeypatch):
+    for given, expected in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
+        monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+        if given:
+            monkeypatch.setenv("OMP_WAIT_POLICY", given)
+        call("--version")
+        assert os.environ["OMP_WAIT_POLICY"] == expected
+
+
+def test_what_the_encoding_of_the_terminal_lacks_is_escaped(model):
+    done = subprocess.run(
+        [*COMMAND, "generate", model, "--prompt", "é the", "--tokens=2"],
+        capture_output=True,
+        env={**ONE_CORE, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(rb"\xe9 the")

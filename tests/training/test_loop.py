@@ -1,0 +1,217 @@
+"""The training loop: what it records, when it ends, how it stops, and what it never saves."""
+
+import math
+import os
+import resource
+import signal
+
+import pytest
+import safetensors.torch
+
+from unrolled.config import LanguageRun, LanguageSettings
+from unrolled.errors import NumericError, Stopped, StorageError
+from unrolled.files import TEMPORARY, write_folder
+from unrolled.models.folder import load
+from unrolled.training.checkpoint import RunFolder
+from unrolled.training.language import language_job
+from unrolled.training.loop import Trainer
+
+
+def at_step(number, action):
+    """A watch that acts once, after that step."""
+
+    def watch(status):
+        if status.step == number:
+            action()
+
+    return watch
+
+
+def test_every_step_and_every_epoch_is_recorded(run, metrics):
+    rows = metrics(run("out", epochs=3))
+    steps = [row for row in rows if "loss" in row]
+    epochs = [row for row in rows if "dev_loss" in row]
+    assert [row["step"] for row in steps] == list(range(1, len(steps) + 1))
+    assert all(row["gradient_norm"] > 0 and row["learning_rate"] > 0 for row in steps)
+    assert [row["epoch"] for row in epochs] == [1, 2, 3]
+    assert epochs[-1]["step"] == len(steps)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("context", ["stream", "line"])
+def test_it_learns(run, metrics, tmp_path, optimizer, context):
+    text = tmp_path / "counting.txt"
+    text.write_text("one two three four five six\n" * 60)
+    settings = {
+        "train.optimizer": optimizer,
+        "train.learning_rate": 4.0 if optimizer == "sgd" else 0.05,
+        "model.context": context,
+        "model.dropout": 0.0,
+        "train.checkpoint_seconds": 100,
+    }
+    rows = metrics(run("out", settings, train=text, dev=text, epochs=25))
+    losses = [row["dev_loss"] for row in rows if "dev_loss" in row]
+    assert losses[0] > 1.5
+    assert losses[-1] < 0.5
+
+
+def test_the_plateau_schedule_lowers_the_rate_and_early_stop_ends_the_run(run, metrics):
+    too_fast = {
+        "train.optimizer": "sgd",
+        "train.learning_rate": 300.0,
+        "train.schedule": "plateau",
+        "train.patience": 2,
+        "train.decay": 0.25,
+        "train.early_stop": 5,
+        "model.dropout": 0.0,
+    }
+    rows = metrics(run("out", too_fast, epochs=40))
+    losses = [row["dev_loss"] for row in rows if "dev_loss" in row]
+    best = losses.index(min(losses))
+    assert len(losses) == best + 1 + 5 < 40
+    rates = [row["learning_rate"] for row in rows if "loss" in row]
+    assert rates[-1] < rates[0]
+    assert {round(math.log(rate / 300.0, 0.25), 9) % 1 for rate in rates} == {0.0}
+
+
+def test_minutes_end_the_run_and_the_schedule_fits_itself_to_them(run, metrics):
+    rows = metrics(run("out", epochs=None, minutes=0.02))
+    rates = [row["learning_rate"] for row in rows if "loss" in row]
+    assert "dev_loss" in rows[-1]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.2 * rates[0]
+
+
+def test_no_time_at_all_still_makes_a_step(run, metrics):
+    rows = metrics(run("out", epochs=None, minutes=1e-9))
+    assert [row["step"] for row in rows] == [1, 1]
+
+
+def test_time_that_ran_out_in_the_middle_of_an_epoch_still_ends_in_a_model(run, metrics):
+    def stop():
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Stopped):
+        run("out", epochs=None, minutes=1e-9, watch=at_step(1, stop))
+    out = run("out", epochs=None, minutes=1e-9, resume=True)
+    assert [row["step"] for row in metrics(out)] == [1, 1]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_the_resumed_run_ends_in_the_same_bytes(run, bytes_of, number, code):
+    settings = {"train.checkpoint_seconds": 1000, "model.first_state": "learned"}
+    stop = at_step(4, lambda: os.kill(os.getpid(), number))
+    with pytest.raises(Stopped, match=r"stopped at step 4; a checkpoint is saved\.") as stopped:
+        run("out", settings, watch=stop)
+    assert stopped.value.exit_code == code
+    assert signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL)
+    assert bytes_of(run("out", settings, resume=True)) == bytes_of(run("whole", settings))
+
+
+def test_a_signal_while_the_last_epoch_is_judged_saves_too(run, bytes_of, metrics):
+    last = metrics(run("whole"))[-1]["step"]
+    stop = at_step(last, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(Stopped):
+        run("out", watch=stop)
+    assert bytes_of(run("out", resume=True)).keys() == bytes_of(run("again")).keys()
+
+
+def test_a_second_ctrl_c_stops_at_once(run):
+    def twice():
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run("out", watch=at_step(3, twice))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"train.learning_rate": 1e38}, r"at step 1 the update at this learning rate is inf\."),
+        (
+            {"train.optimizer": "sgd", "train.learning_rate": 1e38, "train.clip": 1e30},
+            r"at step 2 the loss is (nan|inf).*Try a lower train\.learning_rate \(now 1e\+38\)",
+        ),
+        (
+            {"train.learning_rate": math.inf},
+            r"after step 1 tensor model\.\S+ has \d+ of \d+ values",
+        ),
+        (
+            {"train.learning_rate": math.inf, "train.checkpoint_seconds": 100},
+            r"at step 2 the loss is nan \(weight bias is not finite\)",
+        ),
+    ],
+)
+def test_numbers_that_went_wrong_stop_the_run_and_are_never_saved(run, tmp_path, settings, message):
+    with pytest.raises(NumericError, match=message):
+        run("out", settings)
+    for folder in (tmp_path / "out" / "checkpoints").iterdir():
+        saved = RunFolder(tmp_path / "out").restore()
+        assert saved is not None, folder
+        assert all(t.isfinite().all() for t in saved[1].values() if t.is_floating_point())
+    assert not (tmp_path / "out" / "MANIFEST.json").exists()
+
+
+def test_a_gradient_that_is_not_finite_is_named(tmp_path):
+    settings = LanguageRun(model=LanguageSettings(hidden_size=4))
+    lines = ["the cat sat", "a dog ran"] * 9
+    job = language_job(settings, {"train": lines, "dev": lines}, {"train": "a", "dev": "b"})
+    job.network.stack.weight_hh_l0.register_hook(lambda gradient: gradient / 0.0)
+    folder = RunFolder(tmp_path / "out")
+    with folder.held():
+        folder.begin(settings, {})
+        message = (
+            r"at step 1 the gradient of stack\.weight_hh_l0 is (inf|nan)\. Nothing of it is saved"
+        )
+        with pytest.raises(NumericError, match=message):
+            Trainer(job, settings, folder, lambda status: None).run()
+    assert not [*folder.checkpoints.iterdir()]
+
+
+def test_a_checkpoint_that_was_made_with_nan_in_it_is_noticed(run, tmp_path):
+    with pytest.raises(Stopped):
+        run("out", watch=at_step(3, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    folder = RunFolder(tmp_path / "out")
+    _, tensors = folder.restore()
+    tensors["model.stack.weight_hh_l0"][0, 0] = math.nan
+    state = (folder.step_folder(3) / "state.json").read_bytes()
+    files = {"state.json": state, "state.safetensors": safetensors.torch.save(tensors)}
+    write_folder(folder.step_folder(3), files)
+    with pytest.raises(
+        NumericError, match=r"at step 4 .* \(weight stack.weight_hh_l0 is not finite"
+    ):
+        run("out", resume=True)
+
+
+def test_a_disk_that_fills_up_costs_no_checkpoint(run, tmp_path, bytes_of):
+    """RLIMIT_FSIZE refuses the write as a full disk does."""
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700, resource.RLIM_INFINITY))
+
+    try:
+        with pytest.raises(StorageError, match=r"File too large") as refused:
+            run("out", watch=at_step(5, fill))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert refused.value.exit_code == 5
+    out = tmp_path / "out"
+    assert not [path for path in out.rglob(TEMPORARY + "*")]
+    progress, _ = RunFolder(out).restore()
+    assert progress.step == 4
+    assert bytes_of(run("out", resume=True)) == bytes_of(run("whole"))
+
+
+def test_the_best_model_is_kept_not_the_last(run, metrics):
+    settings = {
+        "train.optimizer": "sgd",
+        "train.learning_rate": 300.0,
+        "train.schedule": "constant",
+    }
+    out = run("out", settings, epochs=6)
+    losses = [(row["dev_loss"], row["step"]) for row in metrics(out) if "dev_loss" in row]
+    best = RunFolder(out).best_folder(min(losses)[1])
+    assert (out / "model.safetensors").read_bytes() == (best / "model.safetensors").read_bytes()
+    assert load(out).score(["a cat"]) == load(best).score(["a cat"])

@@ -1,0 +1,216 @@
+"""A run goes on to the same bytes after any kill, and only as the run it was."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from unrolled.errors import ConfigError, DataError, ModelError, Stopped, StorageError
+from unrolled.files import FolderLock, read_folder
+from unrolled.training.checkpoint import RunFolder
+
+
+@pytest.mark.parametrize("scenario", ["stream", "line", "seldom"])
+def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path, scenario):
+    script = Path(__file__).with_name("kill_runs.py")
+    done = subprocess.run(
+        [sys.executable, script, tmp_path, scenario, "2", "7"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 2
+
+
+def stopped_at(run, step, name="out", settings=None, **options):
+    def watch(status):
+        if status.step == step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Stopped):
+        run(name, settings, watch=watch, **options)
+
+
+def test_when_a_checkpoint_is_written_changes_no_number(run, bytes_of):
+    often = bytes_of(run("often", {"train.checkpoint_seconds": 0}))
+    seldom = bytes_of(run("seldom", {"train.checkpoint_seconds": 1000}))
+    changed = {name for name in often if often[name] != seldom[name]}
+    assert changed == {"config.toml", "README.md", "MANIFEST.json"}  # they quote the setting
+
+
+def test_a_run_may_go_on_with_other_checkpoint_seconds_and_threads(run, bytes_of):
+    stopped_at(run, 3)
+    out = run("out", {"train.checkpoint_seconds": 1000, "train.threads": 1}, resume=True)
+    assert bytes_of(out) == bytes_of(run("whole"))
+
+
+def test_a_run_that_is_not_there_yet_is_begun_by_resume(run, bytes_of):
+    assert bytes_of(run("out", resume=True)) == bytes_of(run("whole"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        ({"train.clip": 3.0}, {}, r"--resume: train\.clip is 3\.0, but was 1\.0 when the run in"),
+        ({"model.cell": "gru"}, {}, r"model\.cell is 'gru', but was 'lstm' when"),
+        ({"train.early_stop": 2}, {}, r"train\.early_stop is 2, but was not set when"),
+        (
+            {},
+            {"epochs": 5},
+            r"train\.epochs is 5, but was 2 when the run in \S+out began\. Give the",
+        ),
+        ({}, {"seed": 9}, r"seed is 9, but was 1 when"),
+        (
+            {},
+            {"dev": None},
+            r"the dev text is not the one that the run in \S+out began with\. Give",
+        ),
+        ({}, {"test": "dev"}, r"the test text is not the one"),
+        ({}, {"train": "dev"}, r"the train text is not the one"),
+    ],
+)
+@pytest.mark.parametrize("finished", [False, True])
+def test_another_run_is_refused_by_the_name_of_what_differs(
+    run, texts, settings, options, message, finished
+):
+    if finished:
+        run("out")
+    else:
+        stopped_at(run, 2)
+    given = {name: texts["dev"] if value == "dev" else value for name, value in options.items()}
+    with pytest.raises(ConfigError, match=message):
+        run("out", settings, resume=True, **given)
+
+
+def test_a_text_with_other_words_in_the_same_places_is_another_text(run, texts):
+    stopped_at(run, 2)
+    texts["train"].write_text(texts["train"].read_text().replace("cat", "dog"))
+    with pytest.raises(ConfigError, match="the train text is not the one"):
+        run("out", resume=True)
+
+
+def test_a_finished_run_is_left_as_it_is(run, bytes_of):
+    before = bytes_of(run("out"))
+    assert bytes_of(run("out", resume=True)) == before
+
+
+def test_a_run_is_not_begun_twice(run):
+    run("out")
+    with pytest.raises(
+        ConfigError, match=r"already holds a run\. Choose another folder, or add --r"
+    ):
+        run("out")
+
+
+def test_a_second_trainer_is_refused_with_the_pid_of_the_first(run, tmp_path):
+    (tmp_path / "out").mkdir()
+    with (
+        FolderLock(tmp_path / "out"),
+        pytest.raises(StorageError, match=rf"another process \(pid {os.getpid()}\) is training"),
+    ):
+        run("out")
+
+
+def test_two_real_trainers(run, texts, tmp_path):
+    code = "import sys; from unrolled.app.cli import main; sys.exit(main(sys.argv[1:]))"
+    arguments = [f"--train={texts['train']}", f"--out={tmp_path / 'out'}", "--minutes=5"]
+    command = [sys.executable, "-c", code, "train", "lm", *arguments, "--threads=1"]
+    settings = ["--set=model.hidden_size=8", "--set=train.checkpoint_seconds=0"]
+    first = subprocess.Popen([*command, *settings], stderr=subprocess.PIPE)
+    try:
+        while not [*tmp_path.glob("out/checkpoints/step-*")]:
+            assert first.poll() is None
+            time.sleep(0.05)
+        with pytest.raises(StorageError, match=rf"another process \(pid {first.pid}\)"):
+            run("out", resume=True)
+        first.send_signal(signal.SIGTERM)
+        _, said = first.communicate(timeout=60)
+    finally:
+        first.kill()
+        first.wait()
+    assert first.returncode == 143
+    assert b"a checkpoint is saved. The same command with --resume goes on from there." in said
+    assert b"Traceback" not in said
+
+
+def test_a_folder_with_other_things_is_refused_and_left_as_it_is(run, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    with pytest.raises(
+        ConfigError, match=r"holds no run, but 'thesis\.txt'\. Choose a new or empty"
+    ):
+        run("out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+def test_wrong_data_leaves_no_folder_behind(run, tmp_path):
+    (tmp_path / "empty.txt").write_text("\n \n")
+    with pytest.raises(DataError, match="holds no text, but there must be some to learn from"):
+        run("out", train=tmp_path / "empty.txt")
+    assert not (tmp_path / "out").exists()
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("file", ["state.json", "state.safetensors", "MANIFEST.json"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(run, tmp_path, bytes_of, file):
+    stopped_at(run, 7)
+    damage(RunFolder(tmp_path / "out").step_folder(7) / file)
+    progress, _ = RunFolder(tmp_path / "out").restore()
+    assert progress.step == 6
+    assert bytes_of(run("out", resume=True)) == bytes_of(run("whole"))
+
+
+def test_each_kept_checkpoint_has_its_own_best_model(run, tmp_path):
+    """The epoch ends after step 3: step 6 is the last of epoch 2, and step 7 knows a new best."""
+    stopped_at(run, 7)
+    folder = RunFolder(tmp_path / "out")
+    for path in folder.checkpoints.glob("step-*"):
+        state = json.loads((path / "state.json").read_text())
+        if state["best_step"] is not None:
+            read_folder(folder.best_folder(state["best_step"]), required=["config.toml"])
+
+
+def test_a_checkpoint_without_its_best_model_does_not_count(run, tmp_path, bytes_of):
+    stopped_at(run, 7)
+    folder = RunFolder(tmp_path / "out")
+    best = json.loads((folder.step_folder(7) / "state.json").read_text())["best_step"]
+    shutil.rmtree(folder.best_folder(best))
+    shutil.rmtree(folder.step_folder(6))
+    with pytest.raises(ModelError, match=r"best-\d+: no such folder"):
+        folder.restore()
+
+
+def test_metrics_that_were_cut_off_are_noticed(run, tmp_path):
+    stopped_at(run, 3)
+    (tmp_path / "out" / "metrics.jsonl").write_text("")
+    with pytest.raises(
+        ModelError, match=r"metrics\.jsonl: is cut off; train again in another --out"
+    ):
+        run("out", resume=True)
+
+
+def test_settings_that_cannot_be_read_are_named(run, tmp_path):
+    stopped_at(run, 3)
+    (tmp_path / "out" / "config.toml").write_text("[train]\nfuture = 1\n")
+    with pytest.raises(ModelError, match=r"config\.toml: does not hold the settings of this run: "):
+        run("out", resume=True)
+
+
+def test_fingerprints_that_are_missing_are_named(run, tmp_path):
+    stopped_at(run, 3)
+    (tmp_path / "out" / "data.json").unlink()
+    with pytest.raises(ModelError, match=r"data\.json: is missing or damaged; train again"):
+        run("out", resume=True)
