@@ -128,9 +128,7 @@ class TrainSettings(Section):
     minutes: float | None = Field(None, gt=0.0)
     batch_tokens: int = Field(1024, ge=1, le=4_194_304)
     steps: int = Field(64, ge=1, le=65_536)  # how far back gradients flow in a stream
-    holdout: float = Field(
-        0.05, gt=0.0, lt=1.0
-    )  # share of the lines kept for dev where none is given
+    holdout: float = Field(0.05, gt=0.0, lt=1.0)  # share of the lines, where no dev text is given
     checkpoint_seconds: float = Field(60.0, ge=0.0)
     threads: int = Field(0, ge=0, le=1024)  # 0: as many as there are cores
 

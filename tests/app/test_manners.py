@@ -290,15 +290,6 @@ def test_using_a_model_imports_nothing_of_training(model, text, command):
     assert done.returncode == 0, done.stderr
 
 
-def test_threads_wait_without_spinning_unless_the_user_says_otherwise(call, monkeypatch):
-    for given, expected in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
-        monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-        if given:
-            monkeypatch.setenv("OMP_WAIT_POLICY", given)
-        call("--version")
-        assert os.environ["OMP_WAIT_POLICY"] == expected
-
-
 def test_what_the_encoding_of_the_terminal_lacks_is_escaped(model):
     done = subprocess.run(
         [*COMMAND, "generate", model, "--prompt", "é the", "--tokens=2"],

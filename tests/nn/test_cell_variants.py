@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from networks import random, random_weights, step
 from torch import Tensor
 
 from unrolled.errors import ConfigError
@@ -21,27 +22,8 @@ B, E, H = 3, 5, 4
 sigmoid, tanh = torch.sigmoid, torch.tanh
 
 
-def random(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def random_weights(cell: Cell) -> Weights:
-    G = cell.gates
-    peephole = random(cell.peepholes, H) if cell.peepholes else None
-    return Weights(random(G * H, E), random(G * H, H), random(G * H), random(G * H), peephole)
-
-
 def random_state(cell: Cell) -> State:
     return tuple(random(B, H) for _ in range(cell.state_size))
-
-
-def step(cell: Cell, x: Tensor, state: State, weights: Weights) -> State:
-    return cell.step(cell.project(x, weights), state, weights)
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
 
 
 def gated(i: float, f: float, o: float) -> Weights:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from networks import VARIANTS, random, random_weights, step
 from torch import Tensor
 
 from unrolled.errors import ConfigError
@@ -22,30 +23,11 @@ from unrolled.nn.cells import (
 )
 
 B, E, H = 3, 5, 4
-VARIANTS: list[Cell] = [
-    *(RNNCell(name) for name in ACTIVATIONS),
-    *(LSTMCell(output, peephole) for output in OUTPUTS for peephole in PEEPHOLES),
-    *(GRUCell(reset, update) for reset in RESETS for update in UPDATES),
-]
 sigmoid, tanh = torch.sigmoid, torch.tanh
-
-
-def random(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def random_weights(cell: Cell) -> Weights:
-    G = cell.gates
-    peephole = random(cell.peepholes, H) if cell.peepholes else None
-    return Weights(random(G * H, E), random(G * H, H), random(G * H), random(G * H), peephole)
 
 
 def random_state(cell: Cell) -> State:
     return tuple(random(B, H) for _ in range(cell.state_size))
-
-
-def step(cell: Cell, x: Tensor, state: State, weights: Weights) -> State:
-    return cell.step(cell.project(x, weights), state, weights)
 
 
 def by_gate(weights: Weights, gates: int):
@@ -59,11 +41,6 @@ def by_gate(weights: Weights, gates: int):
         return h @ parts[1][k].T + parts[3][k]
 
     return from_input, from_state
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
 
 
 @pytest.mark.parametrize(

@@ -1,40 +1,17 @@
 """Lengths in, right answer out: padding and batch neighbours change no number and no gradient."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
+from networks import VARIANTS, random
 from torch import Tensor
 
 from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State
-from unrolled.nn.cells import ACTIVATIONS, OUTPUTS, PEEPHOLES, RESETS, UPDATES
 
-VARIANTS: list[Cell] = [
-    *(RNNCell(name) for name in ACTIVATIONS),
-    *(LSTMCell(output, peephole) for output in OUTPUTS for peephole in PEEPHOLES),
-    *(GRUCell(reset, update) for reset in RESETS for update in UPDATES),
-]
 Run = Callable[[Tensor, Tensor | None, State], tuple[Tensor, State]]
 B, T, E, H = 5, 6, 3, 4
 LENGTHS = torch.tensor([6, 1, 4, 6, 2])
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Threads that wait for one another at every step crawl when the machine has other work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(5)
-
-
-def random(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def build(cell: Cell, **options: object) -> Recurrent:

@@ -1,54 +1,11 @@
 """Recurrent: time, layers, directions and carried states."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
+from networks import build, every_variant, main_cells, random, random_state
 from torch import Tensor
 
-from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell
-from unrolled.nn.cells import ACTIVATIONS, OUTPUTS, PEEPHOLES, RESETS, UPDATES
-
-VARIANTS: list[Cell] = [
-    *(RNNCell(name) for name in ACTIVATIONS),
-    *(LSTMCell(output, peephole) for output in OUTPUTS for peephole in PEEPHOLES),
-    *(GRUCell(reset, update) for reset in RESETS for update in UPDATES),
-]
-MAIN: list[Cell] = [RNNCell(), GRUCell(), LSTMCell()]
-every_variant = pytest.mark.parametrize("cell", VARIANTS, ids=str)
-main_cells = pytest.mark.parametrize("cell", MAIN, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Threads that wait for one another at every step crawl when the machine has other work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(3)
-
-
-def build(input_size: int, hidden_size: int, **options: object) -> Recurrent:
-    """In float64, with every parameter random, learned first states included."""
-    net = Recurrent(input_size, hidden_size, dtype=torch.float64, **options)
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.uniform_(-0.9, 0.9)
-    return net
-
-
-def random(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def random_state(net: Recurrent, rows: int) -> tuple[Tensor, ...]:
-    shape = (net.layers * net.directions, rows, net.hidden_size)
-    return tuple(random(*shape) for _ in range(net.cell.state_size))
+from unrolled.nn import LSTMCell, Recurrent
 
 
 def assert_close(got: Tensor, expected: Tensor) -> None:

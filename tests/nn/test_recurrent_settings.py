@@ -1,51 +1,11 @@
 """Recurrent: parameters and their start, dropout, and what it refuses."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
-from torch import Tensor
+from networks import build, every_variant, main_cells, random
 
 from unrolled.errors import ConfigError
-from unrolled.nn import Cell, Dropout, GRUCell, LSTMCell, Recurrent, RNNCell
-from unrolled.nn.cells import ACTIVATIONS, OUTPUTS, PEEPHOLES, RESETS, UPDATES
-
-VARIANTS: list[Cell] = [
-    *(RNNCell(name) for name in ACTIVATIONS),
-    *(LSTMCell(output, peephole) for output in OUTPUTS for peephole in PEEPHOLES),
-    *(GRUCell(reset, update) for reset in RESETS for update in UPDATES),
-]
-MAIN: list[Cell] = [RNNCell(), GRUCell(), LSTMCell()]
-every_variant = pytest.mark.parametrize("cell", VARIANTS, ids=str)
-main_cells = pytest.mark.parametrize("cell", MAIN, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Threads that wait for one another at every step crawl when the machine has other work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(3)
-
-
-def build(input_size: int, hidden_size: int, **options: object) -> Recurrent:
-    """In float64, with every parameter random, learned first states included."""
-    net = Recurrent(input_size, hidden_size, dtype=torch.float64, **options)
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.uniform_(-0.9, 0.9)
-    return net
-
-
-def random(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
+from unrolled.nn import Dropout, GRUCell, LSTMCell, Recurrent, RNNCell
 
 # --- parameters ----------------------------------------------------------------------------------
 

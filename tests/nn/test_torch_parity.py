@@ -1,7 +1,5 @@
 """LSTM, GRU and RNN against torch.nn's: weights, outputs, states, gradients, call forms."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -19,15 +17,6 @@ KINDS = {
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-12}
 B, T, E, H = 5, 7, 6, 8
 LENGTHS = torch.tensor([4, 7, 1, 7, 2])
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Threads that wait for one another at every step crawl when the machine has other work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def twins(kind: str, *args: object, **options: object) -> tuple[nn.Module, nn.Module]:

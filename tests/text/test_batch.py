@@ -179,6 +179,12 @@ def test_no_lines_give_no_batches():
     assert (len(lines.epoch(0, 0)), list(lines.in_order()), lines.padding_share(0, 0)) == (0, [], 0)
     stream = StreamBatches(empty, columns=2, steps=3)
     assert (list(stream.epoch(0, 0)), list(stream.in_order())) == ([], [])
+    assert stream.padding_share(0, 0) == 0.0
+
+
+def test_only_the_last_column_of_a_stream_is_padded():
+    stream = StreamBatches(encoded_of([[5] * 9]), columns=3, steps=3)  # 10 tokens: 4, 4 and 2
+    assert stream.padding_share(0, 0) == pytest.approx(2 / 12)
 
 
 def predicted(batches) -> list[list[int]]:

@@ -66,5 +66,5 @@ def bytes_of() -> Callable[[Path], dict[str, bytes]]:
 
 @pytest.fixture
 def metrics() -> Callable[[Path], list[dict]]:
-    """The rows of metrics.jsonl."""
-    return lambda out: [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()]
+    """The rows of metrics.jsonl after the first, which describes the data."""
+    return lambda out: [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()][1:]

@@ -1,5 +1,6 @@
 """The training loop: what it records, when it ends, how it stops, and what it never saves."""
 
+import json
 import math
 import os
 import resource
@@ -35,6 +36,18 @@ def test_every_step_and_every_epoch_is_recorded(run, metrics):
     assert all(row["gradient_norm"] > 0 and row["learning_rate"] > 0 for row in steps)
     assert [row["epoch"] for row in epochs] == [1, 2, 3]
     assert epochs[-1]["step"] == len(steps)
+
+
+@pytest.mark.parametrize("context", ["stream", "line"])
+def test_the_first_row_describes_the_data(run, texts, context):
+    out = run("out", {"model.context": context, "tokens.min_count": 10})
+    facts = json.loads((out / "metrics.jsonl").read_text().partition("\n")[0])
+    words = texts["train"].read_text().split()
+    assert facts["lines"] == 60
+    assert facts["tokens"] == len(words) + 60
+    assert facts["unknown"] == sum(words.count(word) < 10 for word in words)
+    assert facts["vocabulary"] == 4 + sum(words.count(word) >= 10 for word in set(words))
+    assert 0.0 <= facts["padding"] < 0.2
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])

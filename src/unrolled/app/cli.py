@@ -64,9 +64,6 @@ def options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 is done, every other exit code is listed in errors.py."""
-    # Threads that wait by spinning take the core away from the one they wait for: on a machine that
-    # does something else as well, training was 45 times slower. Must be set before torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         with terminable(), writable():
             code = app(args=arguments, prog_name="unrolled", standalone_mode=False) or 0

@@ -52,8 +52,21 @@ def show(out: Path, *, json: bool) -> None:
     from unrolled.evaluate.report import saved_reports
 
     reports = saved_reports(out)
+    note(data_facts(out))
     if json:
         print_json({"model": str(out), **{name: r.as_json() for name, r in reports.items()}})
         return
     for name, report in reports.items():
         print_report(report, title=f"{out} on the {name} text")
+
+
+def data_facts(out: Path) -> str:
+    """What the model learned from, in a sentence."""
+    from json import loads
+
+    with (out / "metrics.jsonl").open(encoding="utf-8") as file:
+        facts = loads(file.readline())
+    return (
+        f"Learned from {facts['lines']:,} lines, {facts['tokens']:,} tokens, {facts['unknown']:,} "
+        f"of them unknown; vocabulary {facts['vocabulary']:,}; {facts['padding']:.1%} padding."
+    )

@@ -167,6 +167,11 @@ class StreamBatches:
         generator = np.random.default_rng([seed, epoch])
         return self._pieces(first_steps=1 + int(generator.integers(self.steps)))
 
+    def padding_share(self, seed: int, epoch: int) -> float:
+        """The share of an epoch's places that hold padding, 0 to 1: the same for all epochs."""
+        places = len(self._heights) * self._height
+        return 1.0 - int(self._heights.sum()) / places if places else 0.0
+
     def in_order(self) -> Epoch:
         """One pass, for evaluation: every piece but the last has all its steps."""
         return self._pieces(first_steps=self.steps)

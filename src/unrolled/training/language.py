@@ -35,6 +35,16 @@ class LanguageJob:
         """The batches of an epoch, the same for the same arguments."""
         return self.model.batches(self.train).epoch(seed, epoch)
 
+    def facts(self, seed: int) -> dict[str, float]:
+        """What there is to learn from, and how much of the first epoch's batches is padding."""
+        return {
+            "lines": len(self.train),
+            "tokens": len(self.train.ids),
+            "unknown": self.train.unknown,
+            "vocabulary": len(self.model.encoder.vocabulary),
+            "padding": self.model.batches(self.train).padding_share(seed, 0),
+        }
+
     def dev_loss(self) -> float:
         """Mean nats a token on the development text."""
         return mean_nats(self.model, self.dev)

@@ -37,6 +37,10 @@ class Job(Protocol):
         """The batches of an epoch, the same for the same arguments."""
         ...
 
+    def facts(self, seed: int) -> dict[str, float]:
+        """Numbers that describe the data, for the first row of the metrics."""
+        ...
+
     def dev_loss(self) -> float:
         """Mean nats on the development data; lower is better."""
         ...
@@ -63,6 +67,8 @@ class Trainer:
     def run(self) -> Progress:
         """Train from the last checkpoint, or from the start, to the end."""
         self._restore()
+        if self.progress.metrics_bytes == 0:
+            self.folder.record(self.job.facts(self.settings.seed))
         self.clock.start(self.progress.seconds)
         with caught_signals() as caught:
             while not self._is_over():
