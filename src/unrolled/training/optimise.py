@@ -47,7 +47,8 @@ def clip_gradients(gradients: Sequence[Tensor], limit: float) -> float:
     """
     norm = global_norm(gradients)
     if math.isfinite(norm) and norm >= limit:
-        torch._foreach_mul_(list(gradients), JUST_BELOW * limit / norm)
+        for gradient in gradients:
+            gradient.mul_(JUST_BELOW * limit / norm)
     return norm
 
 
