@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unrolled.evaluate.language import Report
     from unrolled.models.language import LanguageModel
 
-CHARACTERS = 800_000  # of source to train on: a minute reads them a few times
+CHARACTERS = 2_500_000  # of source to train on: a minute reads them once or twice
 HELD_OUT = 60_000
 SETTINGS = {
     "tokens.level": "char",
