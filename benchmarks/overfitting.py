@@ -39,7 +39,8 @@ def losses(text: Path, out: Path, layers: int, dropout: float) -> list[dict[str,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("overfitting.png"))
+    picture = Path(__file__).parents[1] / "docs" / "overfitting.png"
+    parser.add_argument("--out", type=Path, default=picture)
     options = parser.parse_args()
     print("| layers | dropout | train | held out | gap | best held out | seconds |")
     print("|---|---|---|---|---|---|---|")

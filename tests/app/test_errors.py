@@ -97,6 +97,7 @@ CASES = [  # arguments, exit code, what stderr says; M is a model folder
     ("train lm --train ok.txt", 2, r"Missing option '--out'\. See `unrolled train --help`"),
     ("train lm --what", 2, r"No such option: --what\."),
     ("wat", 2, r"No such command 'wat'\. See `unrolled --help`"),
+    ("generat lm", 2, r"Did you mean 'generate'\? See `unrolled --help`"),
     # the model folder
     ("info none", 4, r"none: no such folder; check the path"),
     ("info ok.txt", 4, r"ok\.txt: is a file, but must be a model folder"),

@@ -94,7 +94,8 @@ def wording(error: TyperException) -> str:
     """What typer has against the command line, and where help is."""
     context = getattr(error, "ctx", None)
     problem = error.format_message().rstrip(".").replace("Input should", "it must")
-    return f"{problem}. See `{context.command_path if context else 'unrolled'} --help`."
+    end = "" if problem.endswith("?") else "."
+    return f"{problem}{end} See `{context.command_path if context else 'unrolled'} --help`."
 
 
 @contextmanager
