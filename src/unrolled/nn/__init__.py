@@ -1,10 +1,12 @@
 """Tensors in, tensors out: recurrent cells, and layers of them over time."""
 
+from unrolled.nn import kernels
 from unrolled.nn.cells import CELLS, Cell, GRUCell, LSTMCell, RNNCell, State, Weights, convert_gru
 from unrolled.nn.dropin import GRU, LSTM, RNN
 from unrolled.nn.dropout import Dropout
 from unrolled.nn.pooling import POOLS, pool
 from unrolled.nn.recurrent import Recurrent
+from unrolled.nn.unroll import reference
 
 __all__ = [
     "CELLS",
@@ -21,5 +23,7 @@ __all__ = [
     "State",
     "Weights",
     "convert_gru",
+    "kernels",
     "pool",
+    "reference",
 ]

@@ -6,13 +6,21 @@ Row by row, with z = W h + b and the right token y:
     ∂nats/∂z = softmax(z) − one_hot(y)
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 ROWS_AT_ONCE = 256  # without gradients: bounds the memory that scores of long texts need
+
+
+class Loss(NamedTuple):
+    """What a model says of a batch; means are exact over batches since sums and counts add up."""
+
+    nats: Tensor  # summed over the predictions, a scalar
+    predictions: int  # how many were summed
+    carry: tuple[Tensor, ...] | None  # the detached last state if the next batch continues this one
 
 
 def summed_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:

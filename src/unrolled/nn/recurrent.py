@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from unrolled.errors import ConfigError, not_one_of
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.dropout import Dropout
-from unrolled.nn.unroll import clear, find_padding, unroll
+from unrolled.nn.rows import find_rows
+from unrolled.nn.unroll import run_layer
 
 COMBINES = ("concat", "mean")
 FIRST_STATES = ("zero", "learned")
@@ -99,30 +100,22 @@ class Stack(nn.Module):
                 "rows, steps (at least 1) and input_size."
             )
         state = self.start(x.size(0)) if state is None else self._checked(state, x.size(0))
-        padding = find_padding(x, lengths)
-        y = clear(x, padding)  # (B, T, E)
+        rows = find_rows(x, lengths)
+        y = x
         last: list[State] = []
         for layer in range(self.layers):
             inputs = self.between(y) if layer else y
-            outputs = []
-            for direction, suffix in enumerate(self._suffixes(layer)):
-                first = tuple(s[len(last)] for s in state)  # (B, H) each
-                weights = Weights(*(getattr(self, name + suffix) for name in WEIGHTS))
-                output, after = unroll(
-                    self.cell, weights, inputs, first, padding=padding, backward=direction == 1
-                )
-                outputs.append(output)
-                last.append(after)
-            y = self._combine(outputs)  # (B, T, output_size)
+            suffixes = self._suffixes(layer)
+            places = range(len(last), len(last) + len(suffixes))
+            first = [tuple(s[place] for s in state) for place in places]  # (B, H) each
+            weights = [
+                Weights(*(getattr(self, name + suffix) for name in WEIGHTS)) for suffix in suffixes
+            ]
+            y, after = run_layer(self.cell, weights, inputs, first, rows)  # (B, T, D·H)
+            last += after
+            if self.bidirectional and self.combine == "mean":
+                y = (y[..., : self.hidden_size] + y[..., self.hidden_size :]) / 2  # (B, T, H)
         return y, tuple(torch.stack(s) for s in zip(*last, strict=True))  # (L·D, B, H) each
-
-    def _combine(self, outputs: list[Tensor]) -> Tensor:
-        if len(outputs) == 1:
-            return outputs[0]
-        forward, backward = outputs
-        if self.combine == "mean":
-            return (forward + backward) / 2  # (B, T, H)
-        return torch.cat(outputs, dim=2)  # (B, T, 2H)
 
     def start(self, B: int) -> State:
         """The state of B rows before their first step."""

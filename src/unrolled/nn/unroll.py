@@ -1,18 +1,22 @@
-"""One layer in one direction over time, for rows of unequal length.
+"""One layer over time, in one direction or two, for rows of unequal length.
 
-Rows are padded on the right, so what a recurrence computes in the padding never reaches a real
-step: dense runs are right as they are. What remains is to read each row's last state at its own
-last step, to turn a row round within its own length, and to keep the padding from overflowing.
+The compiled kernels run it where they can (nn/kernels.py). Else torch's own code does where it is
+exact, or the reference: a loop over `cell.step`. There rows are padded on the right, so what a
+recurrence computes in the padding never reaches a real step. What remains is to read each row's
+last state at its own last step, to turn a row round within its own length, and to keep the padding
+from overflowing.
 """
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
 
-from unrolled.errors import ConfigError
+from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
+from unrolled.nn.rows import Rows
 
 # The variants that torch has compiled code for.
 FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
@@ -22,101 +26,81 @@ FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
     RNNCell("relu"): torch.rnn_relu,
 }
 
-
-class Padding(NamedTuple):
-    """Where the rows of a batch end."""
-
-    last: Tensor  # (B,)  int64, index of each row's last step
-    beyond: Tensor  # (B, T)  bool, True on padded steps
-    mirror: Tensor  # (B·T,)  int64, the place in the flat batch that each step's mirror image has
+_plain: ContextVar[bool] = ContextVar("plain", default=False)
 
 
-def find_padding(x: Tensor, lengths: Tensor | None) -> Padding | None:
-    """Check lengths (B,) against x (B, T, …); None if nothing is padded."""
-    if lengths is None:
-        return None
-    B, T = x.shape[:2]
-    _check_lengths(lengths, B, T)
-    lengths = lengths.to(x.device)
-    if bool((lengths == T).all()):
-        return None
-    t = torch.arange(T, device=x.device)
-    beyond = t >= lengths[:, None]  # (B, T)
-    mirror = torch.where(beyond, t, lengths[:, None] - 1 - t)  # (B, T)
-    mirror = mirror + T * torch.arange(B, device=x.device)[:, None]
-    return Padding(lengths - 1, beyond, mirror.flatten())
+@contextmanager
+def reference() -> Iterator[None]:
+    """Within it, layers run as `cell.step` in a loop: slowly, but differentiable at will."""
+    token = _plain.set(True)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
 
 
-def _check_lengths(lengths: Tensor, B: int, T: int) -> None:
-    if lengths.dtype != torch.int64 or lengths.shape != (B,):
-        kind = str(lengths.dtype).removeprefix("torch.")
-        raise ConfigError(
-            f"lengths is {kind} of shape {tuple(lengths.shape)}, but must be int64 of shape "
-            f"({B},): pass the number of real steps of each row of x."
-        )
-    wrong = ((lengths < 1) | (lengths > T)).nonzero()
-    if wrong.numel():
-        row = int(wrong[0])
-        raise ConfigError(
-            f"lengths[{row}] is {int(lengths[row])}, but must be in 1..{T}, the steps of x. "
-            "Leave empty rows out of the batch."
-        )
+def run_layer(
+    cell: Cell, weights: Sequence[Weights], x: Tensor, first: Sequence[State], rows: Rows
+) -> tuple[Tensor, list[State]]:
+    """Run a cell over x (B, T, E) from states of (B, H) tensors; two of them: both directions.
 
-
-def clear(x: Tensor, padding: Padding | None) -> Tensor:
-    """x (B, T, F) with exact zeros in the padding, whatever was there."""
-    return x if padding is None else x.masked_fill(padding.beyond[:, :, None], 0.0)
-
-
-def reverse(x: Tensor, padding: Padding | None) -> Tensor:
-    """x (B, T, F) with each row turned round within its length; doing it twice undoes it."""
-    if padding is None:
-        return x.flip(1)
-    return x.flatten(0, 1).index_select(0, padding.mirror).view_as(x)
+    Returns y (B, T, D·H), zero in the padding, and each row's state after its last step, which
+    backward is the first of the row.
+    """
+    if not _plain.get() and kernels.can_run(cell, weights, x, first):
+        return kernels.run_layer(cell, weights, x, first, rows)
+    x = clear(x, rows)
+    runs = [
+        unroll(cell, weights[d], x, first[d], rows=rows, backward=d == 1)
+        for d in range(len(weights))
+    ]
+    return torch.cat([y for y, _ in runs], dim=2), [last for _, last in runs]  # (B, T, D·H)
 
 
 def unroll(
-    cell: Cell,
-    weights: Weights,
-    x: Tensor,
-    state: State,
-    *,
-    padding: Padding | None,
-    backward: bool,
+    cell: Cell, weights: Weights, x: Tensor, state: State, *, rows: Rows, backward: bool
 ) -> tuple[Tensor, State]:
-    """Run a cell over x (B, T, E), zero in the padding, from a state of (B, H) tensors.
-
-    Returns y (B, T, H), zero in the padding, and each row's state after its last step, which
-    backward is the first of the row.
-    """
+    """One direction without kernels; x is zero in the padding."""
     if x.size(1) == 1:
         state = cell.step(cell.project(x[:, 0], weights), state, weights)
         return state[0][:, None], state  # (B, 1, H)
     if backward:
-        x = reverse(x, padding)
-    y, last = _runner(cell, padding)(cell, weights, x, state, padding)
-    y = clear(y, padding)
-    return (reverse(y, padding) if backward else y), last
+        x = reverse(x, rows)
+    y, last = _runner(cell, rows)(cell, weights, x, state, rows)
+    y = clear(y, rows)
+    return (reverse(y, rows) if backward else y), last
 
 
-Runner = Callable[[Cell, Weights, Tensor, State, Padding | None], tuple[Tensor, State]]
+def clear(x: Tensor, rows: Rows) -> Tensor:
+    """x (B, T, F) with exact zeros in the padding, whatever was there."""
+    return x if rows.dense else x.masked_fill(rows.beyond[:, :, None], 0.0)
 
 
-def _runner(cell: Cell, padding: Padding | None) -> Runner:
+def reverse(x: Tensor, rows: Rows) -> Tensor:
+    """x (B, T, F) with each row turned round within its length; doing it twice undoes it."""
+    if rows.dense:
+        return x.flip(1)
+    return x.flatten(0, 1).index_select(0, rows.mirror).view_as(x)
+
+
+Runner = Callable[[Cell, Weights, Tensor, State, Rows], tuple[Tensor, State]]
+
+
+def _runner(cell: Cell, rows: Rows) -> Runner:
     # A state without bound may overflow in the padding, and 0 · inf would make the gradient NaN.
-    overflows = cell == RNNCell("relu") and padding is not None
-    return run_fused if cell in FUSED and not overflows else run_steps
+    overflows = cell == RNNCell("relu") and not rows.dense
+    return run_steps if _plain.get() or cell not in FUSED or overflows else run_fused
 
 
 def run_steps(
-    cell: Cell, weights: Weights, x: Tensor, state: State, padding: Padding | None
+    cell: Cell, weights: Weights, x: Tensor, state: State, rows: Rows
 ) -> tuple[Tensor, State]:
     """The reference: `cell.step` for each t; the state stands still in the padding."""
     outputs = []
     for t, projected in enumerate(cell.project(x, weights).unbind(1)):  # (B, G·H)
         after = cell.step(projected, state, weights)
-        if padding is not None:
-            ended = padding.beyond[:, t, None]  # (B, 1)
+        if not rows.dense:
+            ended = rows.beyond[:, t, None]  # (B, 1)
             after = tuple(torch.where(ended, s, new) for s, new in zip(state, after, strict=True))
         state = after
         outputs.append(state[0])
@@ -124,11 +108,11 @@ def run_steps(
 
 
 def run_fused(
-    cell: Cell, weights: Weights, x: Tensor, state: State, padding: Padding | None
+    cell: Cell, weights: Weights, x: Tensor, state: State, rows: Rows
 ) -> tuple[Tensor, State]:
     """The same by torch's compiled code."""
-    if padding is not None and cell.state_size == 2:
-        x, weights = _hold_cell(x, weights, padding)
+    if not rows.dense and cell.state_size == 2:
+        x, weights = _hold_cell(x, weights, rows)
     first = [s[None] for s in state]  # each (1, B, H): torch counts layers
     parameters = [w for w in weights if w is not None]
     layers, dropout, train, bidirectional, batch_first = 1, 0.0, False, False, True
@@ -143,13 +127,13 @@ def run_fused(
         bidirectional,
         batch_first,
     )
-    if padding is not None:
-        rows = torch.arange(y.size(0), device=y.device)
-        last[0] = y[rows, padding.last][None]
+    if not rows.dense:
+        each = torch.arange(y.size(0), device=y.device)
+        last[0] = y[each, rows.last][None]
     return y, tuple(s[0] for s in last)
 
 
-def _hold_cell(x: Tensor, weights: Weights, padding: Padding) -> tuple[Tensor, Weights]:
+def _hold_cell(x: Tensor, weights: Weights, rows: Rows) -> tuple[Tensor, Weights]:
     """An LSTM's inputs and weights with which c stands still in the padding.
 
     y shows h at every step but not c. One more input, 1 in the padding and 0 before it, opens the
@@ -160,5 +144,5 @@ def _hold_cell(x: Tensor, weights: Weights, padding: Padding) -> tuple[Tensor, W
     far = torch.finfo(x.dtype).max ** 0.5  # h is in [-1, 1]: no weights reach back from here
     push = weights.ih.new_zeros(4, H)
     push[0], push[1] = -far, far  # i, f
-    x = torch.cat([x, padding.beyond[:, :, None].to(x.dtype)], dim=2)  # (B, T, E + 1)
+    x = torch.cat([x, rows.beyond[:, :, None].to(x.dtype)], dim=2)  # (B, T, E + 1)
     return x, weights._replace(ih=torch.cat([weights.ih, push.view(-1, 1)], dim=1))

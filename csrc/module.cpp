@@ -1,0 +1,130 @@
+// The compiled module as Python sees it: addresses and sizes in, nothing out.
+//
+// It trusts its callers: nn/kernels.py and models/ngram_kernels.py check shapes, types and layout.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "plan.hpp"
+#include "recurrent.hpp"
+
+namespace nb = nanobind;
+using namespace unrolled;
+
+#define UNROLLED_DECLARE(isa)   \
+    namespace isa {             \
+    extern const Kernels kernels; \
+    }
+#ifdef UNROLLED_X86
+UNROLLED_DECLARE(avx512)
+UNROLLED_DECLARE(avx2)
+#endif
+UNROLLED_DECLARE(portable)
+
+void bind_ngram(nb::module_& module);
+
+namespace {
+
+// What this machine can run, the best last.
+std::vector<const Kernels*> supported() {
+    std::vector<const Kernels*> result{&portable::kernels};
+#ifdef UNROLLED_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        result.push_back(&avx2::kernels);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512cd"))
+        result.push_back(&avx512::kernels);
+#endif
+    return result;
+}
+
+const Kernels* kernels = supported().back();
+
+std::vector<const char*> available() {
+    std::vector<const char*> names;
+    for (const Kernels* each : supported()) names.push_back(each->name);
+    return names;
+}
+
+using Numbers = std::vector<int64_t>;
+
+template <class T>
+T* at(int64_t address) {
+    return reinterpret_cast<T*>(address);
+}
+
+Shape shape_of(const Numbers& sizes) {
+    return {int(sizes[0]), int(sizes[1]), int(sizes[2]), at<int64_t>(sizes[3]), at<int64_t>(sizes[4])};
+}
+
+template <class T>
+std::vector<Forward<T>> forwards(const std::vector<Numbers>& directions) {
+    std::vector<Forward<T>> result;
+    for (const Numbers& d : directions)
+        result.push_back({d[0], at<T>(d[1]), at<T>(d[2]), at<T>(d[3]), at<T>(d[4]), at<T>(d[5]),
+                          at<T>(d[6]), at<T>(d[7]), at<T>(d[8]), at<T>(d[9]), at<T>(d[10]), d[11],
+                          d[12], at<T>(d[13]), at<T>(d[14]), at<T>(d[15]), at<T>(d[16]),
+                          at<T>(d[17]), at<T>(d[18]), d[19]});
+    return result;
+}
+
+template <class T>
+std::vector<Backward<T>> backwards(const std::vector<Numbers>& directions) {
+    std::vector<Backward<T>> result;
+    for (const Numbers& d : directions)
+        result.push_back({d[0], at<T>(d[1]), at<T>(d[2]), at<T>(d[3]), at<T>(d[4]), at<T>(d[5]),
+                          at<T>(d[6]), at<T>(d[7]), at<T>(d[8]), d[9], d[10], at<T>(d[11]),
+                          at<T>(d[12]), at<T>(d[13]), at<T>(d[14]), at<T>(d[15]), at<T>(d[16])});
+    return result;
+}
+
+Cell cell_of(const Numbers& cell) { return {int(cell[0]), int(cell[1]), int(cell[2])}; }
+
+void forward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
+             const std::vector<Numbers>& directions) {
+    Cell cell = cell_of(cell_numbers);
+    Shape shape = shape_of(sizes);
+    int D = int(directions.size());
+    Plan plan = make_plan(cell, shape, D, wide ? 8 : 4);
+    if (wide)
+        kernels->forward64(cell, shape, plan, forwards<double>(directions).data(), D);
+    else
+        kernels->forward32(cell, shape, plan, forwards<float>(directions).data(), D);
+}
+
+void backward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
+              const std::vector<Numbers>& directions) {
+    Cell cell = cell_of(cell_numbers);
+    Shape shape = shape_of(sizes);
+    int D = int(directions.size());
+    Plan plan = make_plan(cell, shape, D, wide ? 8 : 4);
+    if (wide)
+        kernels->backward64(cell, shape, plan, backwards<double>(directions).data(), D);
+    else
+        kernels->backward32(cell, shape, plan, backwards<float>(directions).data(), D);
+}
+
+void use(const char* name) {
+    for (const Kernels* candidate : supported())
+        if (std::string(candidate->name) == name) {
+            kernels = candidate;
+            return;
+        }
+    throw std::invalid_argument("there are no kernels of this name for this machine");
+}
+
+}  // namespace
+
+NB_MODULE(_kernels, module) {
+    nb::set_leak_warnings(false);
+    module.def("name", [] { return kernels->name; });
+    module.def("available", [] { return available(); });
+    module.def("use", &use);
+    module.def("forward", &forward, nb::call_guard<nb::gil_scoped_release>());
+    module.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
+    bind_ngram(module);
+}

@@ -1,0 +1,150 @@
+// The matrix product of a few rows with packed weights: the inner loop of every recurrent layer.
+//
+// Weights are packed once a call into columns: `K` rows of one vector each, so that a column is
+// read from front to back. A tile is up to 8 rows times up to 4 columns, small enough for all
+// its sums to stay in registers while k runs from 0 to K. Each sum runs in the order of k, whatever
+// the tile: results depend neither on how rows are grouped nor on how many threads there are.
+#pragma once
+
+#include <algorithm>
+
+#include "simd.hpp"
+
+namespace UNROLLED_ISA {
+
+constexpr int most_columns = 4, most_rows = 8;
+
+constexpr int tile_rows(int columns) {
+    return std::min(most_rows, UNROLLED_ACCUMULATORS / columns);
+}
+
+// out[r][c] = Σ_k rows[r][k] · columns[c][k],  each out[r][c] a vector. `ahead` is a column that will
+// be wanted soon: it is fetched on the way.
+template <class T, int R, int C>
+inline void tile(const T* const* rows, const T* const* columns, int K, T* out, const T* ahead) {
+    Vec<T> sums[R][C] = {};
+    const T* row[R];
+    const T* column[C];
+    for (int r = 0; r < R; ++r) row[r] = rows[r];
+    for (int c = 0; c < C; ++c) column[c] = columns[c];
+    for (int k = 0; k < K; ++k) {
+        Vec<T> weight[C];
+#pragma GCC unroll 4
+        for (int c = 0; c < C; ++c) weight[c] = load(column[c] + k * Lanes<T>::count);
+        __builtin_prefetch(ahead + k * Lanes<T>::count, 0, 2);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+            Vec<T> value = splat(row[r][k]);
+#pragma GCC unroll 4
+            for (int c = 0; c < C; ++c) sums[r][c] += value * weight[c];
+        }
+    }
+    for (int r = 0; r < R; ++r)
+        for (int c = 0; c < C; ++c) store(out + (r * C + c) * Lanes<T>::count, sums[r][c]);
+}
+
+template <class T>
+using Tile = void (*)(const T* const* rows, const T* const* columns, int K, T* out,
+                      const T* ahead);
+
+template <class T, int C, int R = tile_rows(C)>
+Tile<T> tile_of(int rows) {
+    if constexpr (R == 1) {
+        return tile<T, 1, C>;
+    } else {
+        return rows == R ? tile<T, R, C> : tile_of<T, C, R - 1>(rows);
+    }
+}
+
+template <class T>
+inline void product(const T* const* rows, int R, const T* const* columns, int C, int K, T* out,
+                    const T* ahead) {
+    Tile<T> run = C == 4   ? tile_of<T, 4>(R)
+                  : C == 3 ? tile_of<T, 3>(R)
+                  : C == 2 ? tile_of<T, 2>(R)
+                           : tile_of<T, 1>(R);
+    run(rows, columns, K, out, ahead);
+}
+
+// The same sums from weights that are not packed, for too few steps to pay for packing: lane l of
+// out[r][c] = Σ_k rows[r][k] · weights[c][k], one unit at a time, with k across the lanes.
+template <class T, int R, int C>
+inline void dots(const T* const* rows, const T* const* weights, int K, T* out, int lane) {
+    constexpr int L = Lanes<T>::count;
+    Vec<T> sums[R][C] = {};
+    int whole = K / L * L;
+    for (int k = 0; k < whole; k += L) {
+        Vec<T> weight[C];
+#pragma GCC unroll 4
+        for (int c = 0; c < C; ++c) weight[c] = load(weights[c] + k);
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+            Vec<T> value = load(rows[r] + k);
+#pragma GCC unroll 4
+            for (int c = 0; c < C; ++c) sums[r][c] += value * weight[c];
+        }
+    }
+    for (int c = 0; c < C; ++c) {
+        Vec<T> weight = whole < K ? load(weights[c] + whole, K - whole) : Vec<T>{};
+        for (int r = 0; r < R; ++r) {
+            if (whole < K) sums[r][c] += load(rows[r] + whole, K - whole) * weight;
+            out[(r * C + c) * L + lane] = sum<T>(sums[r][c]);
+        }
+    }
+}
+
+constexpr int dot_rows = 4;
+
+template <class T, int C>
+inline void dots(const T* const* rows, int R, const T* const* weights, int K, T* out, int lane) {
+    if (R == 1) dots<T, 1, C>(rows, weights, K, out, lane);
+    if (R == 2) dots<T, 2, C>(rows, weights, K, out, lane);
+    if (R == 3) dots<T, 3, C>(rows, weights, K, out, lane);
+    if (R == 4) dots<T, 4, C>(rows, weights, K, out, lane);
+}
+
+template <class T>
+inline void dots(const T* const* rows, int R, const T* const* weights, int C, int K, T* out,
+                 int lane) {
+    if (C == 1) dots<T, 1>(rows, R, weights, K, out, lane);
+    if (C == 2) dots<T, 2>(rows, R, weights, K, out, lane);
+    if (C == 3) dots<T, 3>(rows, R, weights, K, out, lane);
+    if (C == 4) dots<T, 4>(rows, R, weights, K, out, lane);
+}
+
+// Cut `rows` into tiles of nearly equal height: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
+inline int next_tile(int rows_left, int columns) {
+    int tiles = (rows_left + tile_rows(columns) - 1) / tile_rows(columns);
+    return (rows_left + tiles - 1) / tiles;
+}
+
+inline int vectors(int size, int lanes) { return (size + lanes - 1) / lanes; }
+
+// Column v of weights (width, K), transposed: its vectors hold the weights of `lanes` units.
+template <class T>
+void pack_transposed(const T* weights, int width, int K, int v, T* packed) {
+    constexpr int lanes = Lanes<T>::count;
+    T* column = packed + size_t(v) * K * lanes;
+    int real = std::min(lanes, width - v * lanes);
+    const T* from = weights + size_t(v) * lanes * K;
+    for (int k0 = 0; k0 < K; k0 += lanes) {  // block by block: both sides stay in the cache
+        int k1 = std::min(K, k0 + lanes);
+        for (int lane = 0; lane < real; ++lane)
+            for (int k = k0; k < k1; ++k)
+                column[size_t(k) * lanes + lane] = from[size_t(lane) * K + k];
+        for (int lane = real; lane < lanes; ++lane)
+            for (int k = k0; k < k1; ++k) column[size_t(k) * lanes + lane] = T(0);
+    }
+}
+
+// Column v of weights (K, width) as they lie.
+template <class T>
+void pack_straight(const T* weights, int K, int width, int v, T* packed) {
+    constexpr int lanes = Lanes<T>::count;
+    T* column = packed + size_t(v) * K * lanes;
+    int real = std::min(lanes, width - v * lanes);
+    for (int k = 0; k < K; ++k)
+        store(column + size_t(k) * lanes, load(weights + size_t(k) * width + v * lanes, real));
+}
+
+}  // namespace UNROLLED_ISA

@@ -1,0 +1,15 @@
+// Compiled once an instruction set; UNROLLED_ISA names it.
+#include "backward.hpp"
+#include "forward.hpp"
+
+#define UNROLLED_TEXT_(name) #name
+#define UNROLLED_TEXT(name) UNROLLED_TEXT_(name)
+
+namespace UNROLLED_ISA {
+
+extern const unrolled::Kernels kernels;
+const unrolled::Kernels kernels = {
+    UNROLLED_TEXT(UNROLLED_ISA), forward<float>, forward<double>, backward<float>, backward<double>,
+};
+
+}  // namespace UNROLLED_ISA

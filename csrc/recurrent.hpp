@@ -1,0 +1,91 @@
+// One recurrent layer over whole sequences, forward and backward: what the kernels take and give.
+//
+// Letters as in the Python code: B rows, N real tokens in all, H hidden units, G gates of a cell.
+// Tokens lie compactly, row after row, in the order of time: row b has tokens
+// offsets[b] … offsets[b] + lengths[b] − 1. A direction that runs backwards reads them from the end.
+#pragma once
+
+#include <cstdint>
+
+namespace unrolled {
+
+enum Kind : int { RNN, LSTM, GRU };
+enum Activation : int { TANH, SIGMOID, RELU, LEAKY_RELU, IDENTITY };  // RNN: first
+enum Output : int { OUTPUT_TANH, OUTPUT_LINEAR };                     // LSTM: first
+enum Peephole : int { NO_PEEPHOLE, PEEPHOLE_OUTPUT, PEEPHOLE_FULL };  // LSTM: second
+enum Reset : int { RESET_AFTER, RESET_BEFORE, RESET_NONE };           // GRU: first
+enum Update : int { KEEP, WRITE };                                    // GRU: second
+
+struct Cell {
+    int kind, first, second;  // first and second: the variant, as the enumerations say
+
+    int gates() const {
+        if (kind == RNN) return 1;
+        if (kind == LSTM) return 4;
+        return first == RESET_NONE ? 2 : 3;
+    }
+};
+
+struct Shape {
+    int B, H, threads;
+    const int64_t* lengths;  // (B,)
+    const int64_t* offsets;  // (B,)
+};
+
+// Where a direction's tensors are. Null where a variant or the absence of training needs none.
+template <class T>
+struct Forward {
+    int64_t reverse;
+    const T* weights;   // (G·H, H)
+    const T* bias;      // (H,)  of U_n h, for a GRU that resets after the product
+    const T* peephole;  // (1 or 3, H)
+    const T* first_h;   // (B, H)
+    const T* first_c;   // (B, H)
+    T* gates;           // (N, G·H)  in: W x + b;  out: the gates
+    T* inner;           // (N, H)  GRU: U_n h + b (reset after) or r ⊙ h (before)
+    T* cells;           // (N, H)  LSTM: c after the step
+    T* before;          // (N, H)  h before the step
+    T* y;               // h after the step, at b · y_row + t · y_step
+    int64_t y_row, y_step;
+    T* last_h;  // (B, H)
+    T* last_c;  // (B, H)
+    // For a few steps without training the kernel makes W x + b itself; null: the gates hold it.
+    const T* input;          // (N, E)
+    const T* input_weights;  // (G·H, E)
+    const T* input_bias;     // (G·H,)
+    const T* state_bias;     // (G·H,)
+    int64_t E;
+};
+
+template <class T>
+struct Backward {
+    int64_t reverse;
+    const T* weights;
+    const T* peephole;
+    const T* first_c;
+    const T* gates;
+    const T* inner;
+    const T* cells;
+    const T* before;
+    const T* dy;  // gradients, laid out as y; null for none
+    int64_t y_row, y_step;
+    const T* dlast_h;  // (B, H) or null
+    const T* dlast_c;  // (B, H) or null
+    T* dgates;         // (N, G·H)  of W x + b
+    T* dinner;         // (N, H)  GRU, reset after: of U_n h + b
+    T* dfirst_h;       // (B, H)
+    T* dfirst_c;       // (B, H)
+};
+
+struct Plan;  // which thread runs which rows: plan.hpp
+
+// The kernels of one instruction set.
+struct Kernels {
+    const char* name;
+    void (*forward32)(Cell, Shape, const Plan&, const Forward<float>*, int directions);
+    void (*forward64)(Cell, Shape, const Plan&, const Forward<double>*, int directions);
+    void (*backward32)(Cell, Shape, const Plan&, const Backward<float>*, int directions);
+    void (*backward64)(Cell, Shape, const Plan&, const Backward<double>*, int directions);
+};
+
+}  // namespace unrolled

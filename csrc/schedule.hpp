@@ -1,0 +1,105 @@
+// Who does what: rows to threads, or units to threads, and how threads wait for one another.
+//
+// Two ways to split a layer. By rows: each thread runs its own rows, and its own direction where
+// there are two, from the first step to the last and never waits. By units: all threads run all
+// rows, each some of the hidden units, and meet once or twice a step; for weights that one core's
+// cache cannot hold this halves what each core has to fetch, and it also serves a single row.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <thread>
+
+#include "plan.hpp"
+#include "product.hpp"
+#include "recurrent.hpp"
+
+namespace UNROLLED_ISA {
+
+using namespace unrolled;
+
+// Memory for numbers, aligned to a cache line and not filled.
+template <class T>
+class Buffer {
+   public:
+    explicit Buffer(size_t size = 0)
+        : data_(size ? static_cast<T*>(operator new[](size * sizeof(T), line)) : nullptr) {}
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() {
+        if (data_) operator delete[](data_, line);
+    }
+
+    T* data() const { return data_; }
+
+   private:
+    static constexpr std::align_val_t line{64};
+    T* data_;
+};
+
+class Meeting {
+   public:
+    explicit Meeting(int size) : size_(size) {}
+
+    void wait() {
+        if (size_ == 1) return;
+        int round = round_.load(std::memory_order_acquire);
+        if (arrived_.fetch_add(1, std::memory_order_acq_rel) == size_ - 1) {
+            arrived_.store(0, std::memory_order_relaxed);
+            round_.store(round + 1, std::memory_order_release);
+            return;
+        }
+        for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins)
+            if (spins > 4096) std::this_thread::yield();
+    }
+
+   private:
+    int size_;
+    std::atomic<int> arrived_{0}, round_{0};
+};
+
+// The part of the units that one thread of a team computes, in vectors.
+struct Part {
+    int first, last;
+    Meeting* meeting;
+
+    // Each(v, width, next) for every `together` vectors, to and fro from step to step: what was used
+    // last is still in the cache. next is where the following ones begin, or v itself at the end.
+    template <class Each>
+    void sweep(int64_t step, int together, Each each) const {
+        int count = (last - first + together - 1) / together;
+        for (int i = 0; i < count; ++i) {
+            int at = step % 2 ? count - 1 - i : i, after = step % 2 ? at - 1 : at + 1;
+            int v = first + at * together, next = first + after * together;
+            bool ends = after < 0 || next + together > last;
+            each(v, std::min(together, last - v), ends ? v : next);
+        }
+    }
+};
+
+// Pack `columns` columns, then run every (direction, group, part), each by one thread.
+template <class Pack, class Run>
+void run_plan(const Plan& plan, const Shape& shape, int directions, int columns, int units,
+              Pack pack, Run run) {
+    int groups = plan.count(), items = directions * groups;
+    int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
+    Meeting alone(1), meeting(threads);
+#pragma omp parallel num_threads(threads)
+    {
+        int team = omp_get_num_threads(), me = omp_get_thread_num();
+#pragma omp for schedule(static)
+        for (int column = 0; column < columns; ++column) pack(column);
+        if (plan.by_units && team == threads) {
+            run(0, 0, Part{units * me / team, units * (me + 1) / team, &meeting});
+        } else {
+#pragma omp for schedule(dynamic, 1)
+            for (int item = 0; item < items; ++item)
+                run(item / groups, item % groups, Part{0, units, &alone});
+        }
+    }
+}
+
+}  // namespace UNROLLED_ISA

@@ -1,0 +1,143 @@
+// Vectors of floats as wide as the instruction set has them, and the functions that gates need.
+//
+// Written with the vector types of GCC and Clang: the same lines become AVX-512, AVX2, SSE or NEON,
+// as the compiler is told. This header is compiled once an instruction set, each time in a
+// namespace of its own (UNROLLED_ISA), so that no two of them mix at link time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#if defined(__AVX512F__)
+#define UNROLLED_VECTOR_BYTES 64
+#define UNROLLED_ACCUMULATORS 24  // of 32 registers
+#elif defined(__AVX2__)
+#define UNROLLED_VECTOR_BYTES 32
+#define UNROLLED_ACCUMULATORS 12  // of 16 registers
+#elif defined(__aarch64__)
+#define UNROLLED_VECTOR_BYTES 16
+#define UNROLLED_ACCUMULATORS 24
+#else
+#define UNROLLED_VECTOR_BYTES 16
+#define UNROLLED_ACCUMULATORS 12
+#endif
+
+namespace UNROLLED_ISA {
+
+template <class T>
+struct Lanes {
+    static constexpr int count = UNROLLED_VECTOR_BYTES / sizeof(T);
+    typedef T vec __attribute__((vector_size(UNROLLED_VECTOR_BYTES)));
+    using bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    typedef bits ivec __attribute__((vector_size(UNROLLED_VECTOR_BYTES)));
+};
+
+template <class T>
+using Vec = typename Lanes<T>::vec;
+
+template <class T>
+inline Vec<T> splat(T value) {
+    return value - Vec<T>{};
+}
+
+template <class T>
+inline Vec<T> load(const T* from) {
+    Vec<T> value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+template <class T>
+inline void store(T* to, Vec<T> value) {
+    std::memcpy(to, &value, sizeof value);
+}
+
+// The first `count` lanes alone; the others are 0. For the last units of a layer.
+template <class T>
+inline Vec<T> load(const T* from, int count) {
+    if (count >= Lanes<T>::count) return load(from);
+    Vec<T> value{};
+    std::memcpy(&value, from, count * sizeof(T));
+    return value;
+}
+
+template <class T>
+inline void store(T* to, Vec<T> value, int count) {
+    if (count >= Lanes<T>::count) return store(to, value);
+    std::memcpy(to, &value, count * sizeof(T));
+}
+
+template <class T>
+inline T sum(Vec<T> value) {
+    T part[Lanes<T>::count];
+    store(part, value);
+#pragma GCC unroll 8
+    for (int width = Lanes<T>::count / 2; width; width /= 2)
+#pragma GCC unroll 8
+        for (int lane = 0; lane < width; ++lane) part[lane] += part[lane + width];
+    return part[0];
+}
+
+template <class T>
+struct ExpConstants;
+
+template <>
+struct ExpConstants<float> {
+    static constexpr float log2e = 1.44269504f, ln2_high = 0.693145752f, ln2_low = 1.42860677e-6f;
+    static constexpr float round = 12582912.0f;  // 1.5 · 2^23: adding it leaves the integer part
+    static constexpr int mantissa = 23;
+    static constexpr float least = -87.0f, most = 88.0f;
+    static constexpr int terms = 7;
+};
+
+template <>
+struct ExpConstants<double> {
+    static constexpr double log2e = 1.4426950408889634, ln2_high = 0.69314718036912382,
+                            ln2_low = 1.9082149292705877e-10;
+    static constexpr double round = 6755399441055744.0;  // 1.5 · 2^52
+    static constexpr int mantissa = 52;
+    static constexpr double least = -708.0, most = 709.0;
+    static constexpr int terms = 13;
+};
+
+// e^x − 1 = 2^n (e^r − 1) + (2^n − 1) with x = n log 2 + r, |r| ≤ log(2)/2, and the series of
+// e^r − 1 in Horner's form. Near 0, n is 0 and nothing cancels: the relative error stays small.
+// For x up to `most`: beyond, 2^n is none of T's numbers.
+template <class T>
+inline Vec<T> expm1(Vec<T> x) {
+    using C = ExpConstants<T>;
+    using Bits = typename Lanes<T>::ivec;
+    x = x < C::least ? splat<T>(C::least) : x;
+    Vec<T> shifted = x * C::log2e + C::round;
+    Vec<T> n = shifted - C::round;
+    Vec<T> r = (x - n * C::ln2_high) - n * C::ln2_low;
+    Vec<T> series = splat<T>(T(1) / C::terms);  // 1/1 + r/2 (1 + r/3 (1 + …)), from the inside
+    series = series * r + T(1);
+#pragma GCC unroll 16
+    for (int term = C::terms - 1; term >= 2; --term) {
+        series = series * (r * (T(1) / term)) + T(1);
+    }
+    Bits exponent = ((Bits)shifted << C::mantissa);  // the integer n sits in the low bits
+    Vec<T> scale = (Vec<T>)(exponent + (Bits)splat<T>(T(1)));
+    return scale * (series * r) + (scale - T(1));
+}
+
+template <class T>
+inline Vec<T> sigmoid(Vec<T> x) {
+    Vec<T> y = T(1) / (T(2) + expm1<T>(-x));
+    return x < -ExpConstants<T>::most ? Vec<T>{} : y;
+}
+
+// tanh x = −e / (2 + e) with e = e^(−2x) − 1, on |x| so that e stays in [−1, 0]; then the sign of x.
+template <class T>
+inline Vec<T> tanh(Vec<T> x) {
+    using Bits = typename Lanes<T>::ivec;
+    Bits minus = (Bits)splat<T>(T(-0.0));
+    Vec<T> e = expm1<T>(T(2) * (Vec<T>)((Bits)x | minus));
+    Vec<T> y = (T(0) - e) / (T(2) + e);
+    return (Vec<T>)((Bits)y | ((Bits)x & minus));
+}
+
+}  // namespace UNROLLED_ISA

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Build and run the C++ tests under the sanitisers, in the folder given: run.sh FOLDER [ISA…]
+#
+# The thread sanitiser cannot see OpenMP's own waiting, so that build goes without: there run_plan
+# is serial, and the tests' own teams of threads are what it follows.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$1
+shift
+mkdir -p "$folder"
+export OMP_WAIT_POLICY=passive
+
+build_and_run() { # name of the instruction set, its flags, the sanitiser's flags
+    for test in simd recurrent; do
+        program=$folder/$test-$1
+        # shellcheck disable=SC2086 # flags are words
+        ${CXX:-c++} -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=fast -fno-math-errno \
+            -fno-sanitize-recover=all -DUNROLLED_ISA="$1" $2 $3 \
+            "$here/test_$test.cpp" "$here/../plan.cpp" -lgomp -o "$program"
+        "$program"
+    done
+}
+
+memory="-fopenmp -fsanitize=address,undefined"
+for isa in ${*:-portable native threads}; do
+    case $isa in
+    portable) build_and_run portable "" "$memory" ;;
+    native) build_and_run native -march=native "$memory" ;;
+    threads) build_and_run threads "" "-fsanitize=thread -Wno-unknown-pragmas" ;;
+    esac
+done

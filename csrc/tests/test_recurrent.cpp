@@ -1,0 +1,283 @@
+// The kernels of one instruction set against the equations and against central differences.
+//
+// Built by `make sanitize`. Every array has just the size it needs and begins as NaN, so that what
+// is read or written beyond an end, or read before it is written, is noticed.
+#include <cstdio>
+#include <thread>
+
+#include "../backward.hpp"
+#include "../forward.hpp"
+#include "naive.hpp"
+
+namespace {
+
+using namespace UNROLLED_ISA;
+using naive::Problem;
+
+int failures = 0, checks = 0;
+
+void expect(bool holds, const char* what, const Problem& p, double seen, double wanted) {
+    ++checks;
+    if (holds) return;
+    if (++failures < 20)
+        std::printf("%s: %.9g, not %.9g  (cell %d %d %d, H %d, B %d, D %d, steps %ld)\n", what, seen,
+                    wanted, p.cell.kind, p.cell.first, p.cell.second, p.H, p.B, p.D, long(p.steps));
+}
+
+template <class T>
+double tolerance() {
+    return sizeof(T) == 4 ? 3e-5 : 1e-12;
+}
+
+template <class T>
+void expect_near(const char* what, const Problem& p, T seen, double wanted, double allowed) {
+    double scale = std::max(1.0, std::abs(wanted));
+    expect(std::abs(seen - wanted) <= allowed * scale, what, p, seen, wanted);
+}
+
+template <class T>
+std::vector<T> as(const naive::Array& values) {
+    return std::vector<T>(values.begin(), values.end());
+}
+
+template <class T>
+std::vector<T> unset(size_t size) {
+    return std::vector<T>(size, std::numeric_limits<T>::quiet_NaN());
+}
+
+// A direction's arrays in T, and what the kernels leave there.
+template <class T>
+struct Arrays {
+    std::vector<T> weights, bias, peephole, first_h, first_c, gates, dlast_h, dlast_c;
+    std::vector<T> inner, cells, before, last_h, last_c, dgates, dinner, dfirst_h, dfirst_c;
+
+    Arrays(const Problem& p, const naive::Direction& d)
+        : weights(as<T>(d.weights)), bias(as<T>(d.bias)),
+          peephole(d.peephole.begin(), d.peephole.begin() + p.peepholes() * p.H),
+          first_h(as<T>(d.first_h)), first_c(as<T>(d.first_c)), gates(as<T>(d.gates)),
+          dlast_h(as<T>(d.dlast_h)), dlast_c(as<T>(d.dlast_c)), dgates(unset<T>(gates.size())) {
+        for (auto* tokens : {&inner, &cells, &before, &dinner}) *tokens = unset<T>(p.N * p.H);
+        for (auto* rows : {&last_h, &last_c, &dfirst_h, &dfirst_c})
+            *rows = unset<T>(size_t(p.B) * p.H);
+    }
+};
+
+template <class T>
+struct Run {
+    std::vector<Arrays<T>> arrays;
+    std::vector<T> y, dy;
+
+    explicit Run(const Problem& p) : y(unset<T>(p.dy.size())), dy(as<T>(p.dy)) {
+        for (const auto& direction : p.directions) arrays.emplace_back(p, direction);
+    }
+
+    std::vector<Forward<T>> forward(const Problem& p) {
+        std::vector<Forward<T>> result;
+        for (int d = 0; d < p.D; ++d) {
+            Arrays<T>& a = arrays[d];
+            result.push_back({d, a.weights.data(), p.has_bias() ? a.bias.data() : nullptr,
+                              p.peepholes() ? a.peephole.data() : nullptr, a.first_h.data(),
+                              a.first_c.data(), a.gates.data(), a.inner.data(), a.cells.data(),
+                              a.before.data(), y.data() + d * p.H, p.steps * p.D * p.H,
+                              int64_t(p.D) * p.H, a.last_h.data(), a.last_c.data(),
+                              nullptr, nullptr, nullptr, nullptr, 0});
+        }
+        return result;
+    }
+
+    std::vector<Backward<T>> backward(const Problem& p) {
+        std::vector<Backward<T>> result;
+        for (int d = 0; d < p.D; ++d) {
+            Arrays<T>& a = arrays[d];
+            result.push_back({d, a.weights.data(), p.peepholes() ? a.peephole.data() : nullptr,
+                              a.first_c.data(), a.gates.data(), a.inner.data(), a.cells.data(),
+                              a.before.data(), dy.data() + d * p.H, p.steps * p.D * p.H,
+                              int64_t(p.D) * p.H, a.dlast_h.data(), a.dlast_c.data(),
+                              a.dgates.data(), a.dinner.data(), a.dfirst_h.data(),
+                              a.dfirst_c.data()});
+        }
+        return result;
+    }
+};
+
+Shape shape_of(const Problem& p, int threads) {
+    return {p.B, p.H, threads, p.lengths.data(), p.offsets.data()};
+}
+
+// All rows in one group, longest first, for a team that splits the units.
+Plan team_plan(const Problem& p, int threads) {
+    Plan plan = make_plan(p.cell, shape_of(p, 1), 1, 4);
+    plan.by_units = threads > 1;
+    return plan;
+}
+
+template <class T>
+void check_forward(const Problem& p, const Run<T>& run) {
+    naive::Output wanted = naive::run(p);
+    for (int row = 0; row < p.B; ++row)
+        for (int64_t t = 0; t < p.steps; ++t)
+            for (int j = 0; j < p.D * p.H; ++j) {
+                size_t at = (row * p.steps + t) * p.D * p.H + j;
+                if (t < p.lengths[row]) expect_near("y", p, run.y[at], wanted.y[at], tolerance<T>());
+                else expect(std::isnan(run.y[at]), "y in the padding", p, run.y[at], NAN);
+            }
+    for (int d = 0; d < p.D; ++d)
+        for (size_t i = 0; i < wanted.last_h[d].size(); ++i) {
+            expect_near("last h", p, run.arrays[d].last_h[i], wanted.last_h[d][i], tolerance<T>());
+            if (p.cell.kind == LSTM)
+                expect_near("last c", p, run.arrays[d].last_c[i], wanted.last_c[d][i],
+                            tolerance<T>());
+        }
+}
+
+// Some gradients of inputs, first states, bias and weights: those of the kernels (in T) against
+// differences of the equations (in double).
+template <class T>
+void check_backward(Problem p, const Run<T>& run) {
+    const double allowed = sizeof(T) == 4 ? 2e-4 : 1e-7;
+    const int H = p.H, G = p.gates();
+    for (int d = 0; d < p.D; ++d) {
+        const Arrays<T>& a = run.arrays[d];
+        naive::Direction& own = p.directions[d];
+        for (size_t i = 0; i < own.gates.size(); i += 1 + own.gates.size() / 7)
+            expect_near("dgates", p, a.dgates[i], naive::slope(p, own.gates[i]), allowed);
+        for (size_t i = 0; i < own.first_h.size(); i += 1 + own.first_h.size() / 5) {
+            expect_near("dfirst h", p, a.dfirst_h[i], naive::slope(p, own.first_h[i]), allowed);
+            if (p.cell.kind == LSTM)
+                expect_near("dfirst c", p, a.dfirst_c[i], naive::slope(p, own.first_c[i]), allowed);
+        }
+        for (int unit = 0; unit < G * H; unit += 1 + G * H / 5) {
+            int gate = unit / H, k = unit % H;
+            bool after = p.has_bias() && gate == 2;
+            bool before = p.cell.kind == GRU && p.cell.first == RESET_BEFORE && gate == 2;
+            double by_weight = 0, by_bias = 0;
+            for (int64_t n = 0; n < p.N; ++n) {
+                double gradient = after ? a.dinner[n * H + k] : a.dgates[n * G * H + unit];
+                by_weight += gradient * (before ? a.inner : a.before)[n * H + k];
+                by_bias += gradient;
+            }
+            double& weight = own.weights[size_t(unit) * H + k];
+            expect_near("dU", p, T(by_weight), naive::slope(p, weight), allowed);
+            if (after) expect_near("db", p, T(by_bias), naive::slope(p, own.bias[k]), allowed);
+        }
+    }
+}
+
+template <class T>
+void check(const Problem& p, const Plan& plan, int threads, bool slopes) {
+    Run<T> run(p);
+    Shape shape = shape_of(p, threads);
+    forward<T>(p.cell, shape, plan, run.forward(p).data(), p.D);
+    check_forward(p, run);
+    backward<T>(p.cell, shape, plan, run.backward(p).data(), p.D);
+    if (slopes) check_backward(p, run);
+}
+
+// A team of plain threads, as run_plan makes them with OpenMP: here the thread sanitiser can follow.
+template <class T>
+void check_team(const Problem& p, int threads) {
+    constexpr int L = Lanes<T>::count;
+    int H = p.H, V = vectors(H, L), G = p.gates();
+    Run<T> run(p);
+    Plan plan = team_plan(p, threads);
+    Shape shape = shape_of(p, threads);
+    Buffer<T> packed(size_t(G) * V * H * L), states(size_t(4) * p.B * H);
+    size_t all = size_t(p.B) * H;
+    T* own = states.data();
+    auto in_parts = [&](auto&& part_of) {
+        Meeting meeting(threads);
+        std::vector<std::thread> team;
+        for (int me = 0; me < threads; ++me)
+            team.emplace_back(
+                [&, me] { part_of(Part{V * me / threads, V * (me + 1) / threads, &meeting}); });
+        for (std::thread& member : team) member.join();
+    };
+    for (int i = 0; i < G * V; ++i)
+        pack_transposed(run.arrays[0].weights.data() + size_t(i / V) * H * H, H, H, i % V,
+                        packed.data() + size_t(i / V) * V * H * L);
+    auto forwards = run.forward(p);
+    in_parts([&](Part part) {
+        Running<T> state{own, own + all, own + 2 * all, own + 3 * all};
+        ForwardRun<T>(p.cell, shape, forwards[0], packed.data(), plan.groups[0], state, part)();
+    });
+    check_forward(p, run);
+    for (int v = 0; v < V; ++v)
+        pack_straight(run.arrays[0].weights.data(), G * H, H, v, packed.data());
+    auto backwards = run.backward(p);
+    in_parts([&](Part part) {
+        Returning<T> state{own, own + all};
+        BackwardRun<T>(p.cell, shape, backwards[0], packed.data(), plan.groups[0], state, part)();
+    });
+    if (H < 8) check_backward(p, run);
+}
+
+// A single step that makes W x + b itself, from x (B, E).
+template <class T>
+void check_step(const Problem& p, int E, int threads) {
+    Run<T> run(p), made(p);
+    int width = p.gates() * p.H;
+    std::vector<T> x(size_t(p.B) * E), weights(size_t(width) * E), b(width), u(width);
+    for (auto* values : {&x, &weights, &b, &u})
+        for (size_t i = 0; i < values->size(); ++i) (*values)[i] = T(std::sin(1.7 * i + 1));
+    Problem with = p;
+    for (int row = 0; row < p.B; ++row)
+        for (int unit = 0; unit < width; ++unit) {
+            bool inside = p.has_bias() && unit >= 2 * p.H;
+            double sum = b[unit] + (inside ? T(0) : u[unit]);
+            for (int e = 0; e < E; ++e) sum += double(x[row * E + e]) * weights[unit * E + e];
+            with.directions[0].gates[row * width + unit] = sum;
+        }
+    auto forwards = run.forward(p);
+    run.arrays[0].gates = unset<T>(run.arrays[0].gates.size());
+    Forward<T>& at = forwards[0];
+    at.gates = run.arrays[0].gates.data();
+    at.input = x.data(), at.input_weights = weights.data();
+    at.input_bias = b.data(), at.state_bias = u.data(), at.E = E;
+    at.inner = at.cells = at.before = nullptr;
+    forward<T>(p.cell, shape_of(p, threads), make_plan(p.cell, shape_of(p, threads), 1, sizeof(T)),
+               &at, 1);
+    check_forward(with, run);
+}
+
+std::vector<Cell> every_cell() {
+    std::vector<Cell> cells;
+    for (int activation = TANH; activation <= IDENTITY; ++activation)
+        cells.push_back({RNN, activation, 0});
+    for (int output = OUTPUT_TANH; output <= OUTPUT_LINEAR; ++output)
+        for (int peephole = NO_PEEPHOLE; peephole <= PEEPHOLE_FULL; ++peephole)
+            cells.push_back({LSTM, output, peephole});
+    for (int reset = RESET_AFTER; reset <= RESET_NONE; ++reset)
+        for (int update = KEEP; update <= WRITE; ++update) cells.push_back({GRU, reset, update});
+    return cells;
+}
+
+template <class T>
+void check_cell(Cell cell) {
+    const std::vector<std::vector<int64_t>> batches = {
+        {1}, {2, 1}, {5}, {3, 3, 3}, {1, 7, 2, 7, 4, 1, 3, 5}, {2, 25, 1, 1}};
+    unsigned seed = 1;
+    for (int H : {1, 3, 7, 16, 33, 65})
+        for (const auto& lengths : batches)
+            for (int D : {1, 2}) {
+                if (H > 16 && lengths.size() != 8 && ++seed % 3) continue;  // a third of the large
+                Problem p(cell, H, D, lengths, ++seed);
+                int threads = 1 + seed % 4, team = lengths.size() == 8 ? 3 : 2;
+                check<T>(p, make_plan(cell, shape_of(p, threads), D, sizeof(T)), threads, H < 8);
+                if (p.steps == 1) check_step<T>(p, H + 2, threads);
+                if (D == 2 || H < 7) continue;
+                check<T>(p, team_plan(p, team), team, H < 8);
+                if (p.steps > 2) check_team<T>(p, team);
+            }
+}
+
+}  // namespace
+
+int main() {
+    for (Cell cell : every_cell()) {
+        check_cell<float>(cell);
+        check_cell<double>(cell);
+    }
+    std::printf("recurrent, vectors of %d bytes: %d of %d checks failed\n", UNROLLED_VECTOR_BYTES,
+                failures, checks);
+    return failures != 0;
+}

@@ -1,0 +1,75 @@
+"""Where the rows of a batch end: all that recurrent layers need to know of padding."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Rows:
+    """B rows of at most T steps, padded on the right.
+
+    Tokens counts the real steps only. Flat, they lie row after row, in the order of time.
+    """
+
+    lengths: Tensor  # (B,)  int64, each in 1..T
+    steps: int  # T
+    dense: bool  # whether nothing is padded
+
+    @cached_property
+    def last(self) -> Tensor:
+        """(B,) the index of each row's last step."""
+        return self.lengths - 1
+
+    @cached_property
+    def beyond(self) -> Tensor:
+        """(B, T) True on padded steps."""
+        return torch.arange(self.steps, device=self.lengths.device) >= self.lengths[:, None]
+
+    @cached_property
+    def mirror(self) -> Tensor:
+        """(B·T,) where in the flat batch the mirror image of each step within its row is."""
+        device, B = self.lengths.device, len(self.lengths)
+        t = torch.arange(self.steps, device=device)
+        mirror = torch.where(self.beyond, t, self.lengths[:, None] - 1 - t)  # (B, T)
+        return (mirror + self.steps * torch.arange(B, device=device)[:, None]).flatten()
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """(B,) how many tokens the rows before each have."""
+        return self.lengths.cumsum(0) - self.lengths
+
+    @cached_property
+    def places(self) -> Tensor:
+        """(N,) where in the flat batch each token is."""
+        return (~self.beyond).flatten().nonzero()[:, 0]
+
+
+def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
+    """The rows of x (B, T, …) with checked lengths (B,); None: all are full."""
+    B, T = x.shape[:2]
+    if lengths is None:
+        return Rows(torch.full((B,), T, device=x.device), T, dense=True)
+    _check_lengths(lengths, B, T)
+    own = lengths.to(x.device).clone(memory_format=torch.contiguous_format)  # kernels read it raw
+    return Rows(own, T, dense=bool((own == T).all()))
+
+
+def _check_lengths(lengths: Tensor, B: int, T: int) -> None:
+    if lengths.dtype != torch.int64 or lengths.shape != (B,):
+        kind = str(lengths.dtype).removeprefix("torch.")
+        raise ConfigError(
+            f"lengths is {kind} of shape {tuple(lengths.shape)}, but must be int64 of shape "
+            f"({B},): pass the number of real steps of each row of x."
+        )
+    wrong = ((lengths < 1) | (lengths > T)).nonzero()
+    if wrong.numel():
+        row = int(wrong[0])
+        raise ConfigError(
+            f"lengths[{row}] is {int(lengths[row])}, but must be in 1..{T}, the steps of x. "
+            "Leave empty rows out of the batch."
+        )
