@@ -258,3 +258,28 @@ def test_curves_hold_every_line_and_refuse_unequal_ones(tmp_path):
     charts.save(chart, tmp_path / "curves.svg")
     with pytest.raises(ConfigError, match="x of dev has 2 values but y of dev has 1"):
         charts.curves({"dev": ([1, 2], [3.0])}, x="layers", y="nats", title="t")
+
+
+# ------------------------------------------------------------------ each token's part
+
+
+def test_shares_are_drawn_from_white_or_to_both_sides_of_it():
+    chart = charts.token_shares(["a", "b"], [0.25, 0.75], name="attention")
+    assert [row["share"] for row in rows(chart, 0)] == [0.25, 0.75]
+    scale = chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]
+    assert scale == {"domain": [0.0, 0.75], "range": ["white", charts.BLUE]}
+    signed = charts.token_shares(["a", "b"], [-0.75, 0.25]).to_dict()
+    scale = signed["layer"][0]["encoding"]["color"]["scale"]
+    assert scale == {"domain": [-0.75, 0.0, 0.75], "range": [charts.ORANGE, "white", charts.BLUE]}
+
+
+def test_shares_of_nothing_at_all_are_drawn(tmp_path):
+    charts.save(charts.token_shares(["a"], [0.0], title="none"), tmp_path / "shares.svg")
+    assert "none" in (tmp_path / "shares.svg").read_text()
+
+
+def test_shares_are_one_a_token_and_finite():
+    with pytest.raises(ConfigError, match=r"2 tokens but 1 values in shares\. Give one"):
+        charts.token_shares(["a", "b"], [1.0])
+    with pytest.raises(NumericError, match=r"shares\[0\] is nan, but only finite numbers"):
+        charts.token_shares(["a"], [math.nan])

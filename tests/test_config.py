@@ -67,7 +67,7 @@ def test_a_value_is_not_a_section():
 
 
 def test_unknown_task_names_the_nearest():
-    with pytest.raises(ConfigError, match="task is 'ln', but must be one of lm"):
+    with pytest.raises(ConfigError, match="task is 'ln', but must be one of classify, lm, ngram, tag, window"):
         settings_for("ln")
 
 

@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from unrolled.errors import UnrolledError
     from unrolled.models.folder import load
     from unrolled.models.language import LanguageModel
+    from unrolled.training.estimators import Classifier
     from unrolled.training.run import train
+    from unrolled.training.tagger import Tagger
 
-__all__ = ["LanguageModel", "UnrolledError", "load", "nn", "train"]
+__all__ = ["Classifier", "LanguageModel", "Tagger", "UnrolledError", "load", "nn", "train"]
 
 _HOMES = {
+    "Classifier": "unrolled.training.estimators",
     "LanguageModel": "unrolled.models.language",
+    "Tagger": "unrolled.training.tagger",
     "UnrolledError": "unrolled.errors",
     "load": "unrolled.models.folder",
     "train": "unrolled.training.run",

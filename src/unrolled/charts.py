@@ -62,7 +62,7 @@ def loss_curve(
     if not y.size:
         raise ConfigError("losses is empty, but a curve needs at least 1 loss. Train first.")
     dev_x, dev_y = _pair("dev_steps", dev_steps, "dev_losses", dev_losses)
-    names, levels = list(baselines or {}), _finite("baselines", [*(baselines or {}).values()])
+    names, levels = list(baselines or {}), finite("baselines", [*(baselines or {}).values()])
     lines = _training_lines(x, y)
     if dev_y.size:
         lines["dev"] = (ORANGE, dev_x, dev_y)
@@ -74,7 +74,7 @@ def loss_curve(
         layers += _rules(names, levels, loss, apart=apart)
     chart = alt.LayerChart(layer=layers, width=CURVE_WIDTH, height=CURVE_HEIGHT)
     chart.title = "Loss while training"
-    return _themed(chart)
+    return themed(chart)
 
 
 def _training_lines(x: Floats, y: Floats) -> dict[str, tuple[str, Floats, Floats]]:
@@ -191,7 +191,7 @@ def curves(
         ),
     )
     chart.title = title
-    return _themed(chart)
+    return themed(chart)
 
 
 # ------------------------------------------------------------------ the surprise of each token
@@ -210,43 +210,66 @@ def surprise(tokens: Sequence[str], nats: ArrayLike, *, title: str = "") -> "alt
     import altair as alt
 
     bits = _bits(tokens, nats)
-    rows = _laid_out(tokens, bits)
     top = max(1.0, float(bits.max()))
     legend = alt.Legend(title="surprise (bits)", orient="top", gradientLength=240)
     colours = alt.Scale(scheme="yellowgreenblue", domain=[0, top])
+    colour = alt.Color("bits:Q", scale=colours, legend=legend)
+    dark = alt.datum.bits > 0.6 * top
+    return _cells(tokens, bits, colour=colour, dark=dark, title=title)
+
+
+def token_shares(
+    tokens: Sequence[str], shares: ArrayLike, *, name: str = "share", title: str = ""
+) -> "alt.LayerChart":
+    """Draw the text as cells, each coloured by the part that its token has in a decision.
+
+    What speaks for it is blue, what speaks against it (a share below 0) is orange.
+    """
+    import altair as alt
+
+    values = _one_a_token(tokens, "shares", shares)
+    top = float(np.abs(values).max()) or 1.0
+    signed = bool((values < 0.0).any())
+    scale = (
+        alt.Scale(domain=[-top, 0.0, top], range=[ORANGE, "white", BLUE])
+        if signed
+        else alt.Scale(domain=[0.0, top], range=["white", BLUE])
+    )
+    legend = alt.Legend(title=name, orient="top", gradientLength=240, format=".2f")
+    colour = alt.Color("share:Q", scale=scale, legend=legend)
+    dark = alt.expr.abs(alt.datum.share) > 0.6 * top
+    return _cells(tokens, values, colour=colour, dark=dark, title=title)
+
+
+def _cells(
+    tokens: Sequence[str], values: Floats, *, colour: "alt.Color", dark: Any, title: str
+) -> "alt.LayerChart":
+    """A rectangle and a word for each token; `dark` says where the word must be white."""
+    import altair as alt
+
+    field = str(colour.shorthand).partition(":")[0]
+    rows = _laid_out(tokens, values, field)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("row:O", axis=None, scale=alt.Scale(paddingInner=0.12, paddingOuter=0)),
-        tooltip=[alt.Tooltip("token:N"), alt.Tooltip("bits:Q", format=".2f")],
+        tooltip=[alt.Tooltip("token:N"), alt.Tooltip(f"{field}:Q", format=".2f")],
     )
     flat = alt.Scale(domain=[0, ROW_WIDTH], nice=False)
     cells = base.mark_rect(stroke="white", strokeWidth=1).encode(
-        x=alt.X("left:Q", axis=None, scale=flat),
-        x2="right:Q",
-        color=alt.Color("bits:Q", scale=colours, legend=legend),
+        x=alt.X("left:Q", axis=None, scale=flat), x2="right:Q", color=colour
     )
-    dark = alt.when(alt.datum.bits > 0.6 * top)
     words = base.mark_text(font=MONO, fontSize=13, baseline="middle").encode(
         x=alt.X("middle:Q", axis=None, scale=flat),
         text="shown:N",
-        color=dark.then(alt.value("white")).otherwise(alt.value("black")),
+        color=alt.when(dark).then(alt.value("white")).otherwise(alt.value("black")),
     )
     height = ROW_HEIGHT * (rows[-1]["row"] + 1)
     chart = alt.LayerChart(layer=[cells, words], width=ROW_WIDTH, height=height)
     chart.title = title
-    return _themed(chart)
+    return themed(chart)
 
 
 def _bits(tokens: Sequence[str], nats: ArrayLike) -> Floats:
-    values = _finite("nats", nats)
-    if len(tokens) != len(values):
-        raise ConfigError(
-            f"there are {len(tokens)} tokens but {len(values)} values in nats. Give one per token."
-        )
-    if not 1 <= len(tokens) <= MOST_CELLS:
-        raise ConfigError(
-            f"there are {len(tokens)} tokens, but a picture holds 1 to {MOST_CELLS}. "
-            "Draw a part of the text."
-        )
+    values = _one_a_token(tokens, "nats", nats)
     if values.min() < -1e-4:  # a hair below 0 is rounding
         place = int(values.argmin())
         raise ConfigError(
@@ -256,17 +279,32 @@ def _bits(tokens: Sequence[str], nats: ArrayLike) -> Floats:
     return np.maximum(values, 0.0) / math.log(2)
 
 
-def _laid_out(tokens: Sequence[str], bits: Floats) -> list[dict[str, Any]]:
+def _one_a_token(tokens: Sequence[str], name: str, given: ArrayLike) -> Floats:
+    values = finite(name, given)
+    if len(tokens) != len(values):
+        raise ConfigError(
+            f"there are {len(tokens)} tokens but {len(values)} values in {name}. Give one per "
+            "token."
+        )
+    if not 1 <= len(tokens) <= MOST_CELLS:
+        raise ConfigError(
+            f"there are {len(tokens)} tokens, but a picture holds 1 to {MOST_CELLS}. "
+            "Draw a part of the text."
+        )
+    return values
+
+
+def _laid_out(tokens: Sequence[str], values: Floats, field: str) -> list[dict[str, Any]]:
     """One cell a token from left to right, in rows as a page would have them."""
     cells: list[dict[str, Any]] = []
     row = left = 0
-    for token, value in zip(tokens, bits, strict=True):
+    for token, value in zip(tokens, values, strict=True):
         shown = _visible(token)
         right = left + LETTER * _letters(shown) + MARGIN
         if right > ROW_WIDTH:
             row, left, right = row + 1, 0, right - left
         place = {"row": row, "left": left, "right": right, "middle": (left + right) / 2}
-        cells.append({"token": token, "shown": shown, "bits": float(value)} | place)
+        cells.append({"token": token, "shown": shown, field: float(value)} | place)
         left = right
         if token.endswith("\n"):
             row, left = row + 1, 0
@@ -303,7 +341,7 @@ def stack(*charts: "AnyChart") -> "alt.VConcatChart":
     for chart in bare:
         chart.config = alt.Undefined  # only the outermost chart may carry the theme
     resolve = alt.Resolve(scale=alt.ScaleResolveMap(color="independent"))
-    return _themed(alt.vconcat(*bare, spacing=30, resolve=resolve))
+    return themed(alt.vconcat(*bare, spacing=30, resolve=resolve))
 
 
 def save(chart: "AnyChart", path: Path | str) -> None:
@@ -323,7 +361,8 @@ def save(chart: "AnyChart", path: Path | str) -> None:
         raise StorageError(path, f"{problem} {advice}") from error
 
 
-def _themed(chart: Themed) -> Themed:
+def themed(chart: Themed) -> Themed:
+    """The chart in the dress of all charts here."""
     import altair as alt
 
     chart.config = alt.Config.from_dict(THEME)
@@ -331,7 +370,7 @@ def _themed(chart: Themed) -> Themed:
 
 
 def _pair(x_name: str, x: ArrayLike, y_name: str, y: ArrayLike) -> tuple[Floats, Floats]:
-    xs, ys = _finite(x_name, x), _finite(y_name, y)
+    xs, ys = finite(x_name, x), finite(y_name, y)
     if len(xs) != len(ys):
         raise ConfigError(
             f"{x_name} has {len(xs)} values but {y_name} has {len(ys)}. Give one {y_name} a step."
@@ -339,7 +378,7 @@ def _pair(x_name: str, x: ArrayLike, y_name: str, y: ArrayLike) -> tuple[Floats,
     return xs, ys
 
 
-def _finite(name: str, values: ArrayLike) -> Floats:
+def finite(name: str, values: ArrayLike) -> Floats:
     """The values as one row of floats; NaN and infinity cannot be drawn and are refused."""
     array = np.asarray(values, dtype=np.float64).reshape(-1)
     wrong = np.flatnonzero(~np.isfinite(array))

@@ -60,7 +60,11 @@ CASES = [  # arguments, exit code, what stderr says; M is a model folder
         r"--resume: \S+ is .*, but was .* when the run in",
     ),
     # settings
-    ("train taag --train ok.txt --out new", 2, r"task is 'taag', but must be one of lm"),
+    (
+        "train taag --train ok.txt --out new",
+        2,
+        r"task is 'taag', but must be one of classify, lm, ngram, tag, window",
+    ),
     (OK + "--set model.hiden_size=9", 2, r"Did you mean 'hidden_size'\?"),
     (
         OK + "--set model.cell=lstn",
@@ -95,7 +99,9 @@ CASES = [  # arguments, exit code, what stderr says; M is a model folder
     (OK + "--config none.toml", 5, r"none\.toml: cannot be read: No such file"),
     # usage
     ("train lm --train ok.txt", 2, r"Missing option '--out'\. See `unrolled train --help`"),
-    ("train lm --what", 2, r"No such option: --what\."),
+    (OK + "--what 3", 2, r"option of train lm is '--what', but must be one of"),
+    (OK + "--hidden-sise 3", 2, r"Did you mean '--hidden-size'\?"),
+    (OK + "--hidden-size 0", 2, r"model\.hidden_size is 0"),
     ("wat", 2, r"No such command 'wat'\. See `unrolled --help`"),
     ("generat lm", 2, r"Did you mean 'generate'\? See `unrolled --help`"),
     # the model folder
@@ -134,7 +140,7 @@ CASES = [  # arguments, exit code, what stderr says; M is a model folder
     (
         OK + "--set train.learning_rate=1e38",
         6,
-        r"at step 1 the update at this learning rate is inf",
+        r"the loss on the dev data is nan \(weight bias is not finite\)\. Nothing of it is saved",
     ),
 ]
 

@@ -15,7 +15,7 @@ from unrolled.app import progress
 from unrolled.app.next import visible
 from unrolled.app.output import print_json, print_report
 from unrolled.app.progress import busy, clock, describe, plain_lines
-from unrolled.evaluate.language import Report
+from unrolled.evaluate.report import Report
 from unrolled.evaluate.metrics import Score
 from unrolled.evaluate.report import number
 from unrolled.training.clock import Status
@@ -30,7 +30,7 @@ def test_train_prints_scores_on_stdout_and_progress_on_stderr(call, text, tmp_pa
     done = call("train", "lm", "--train", text, "--out", tmp_path / "out", "--epochs=2", *SMALL)
     assert done.code == 0
     title, header, *rows, recipe, verdict = done.out.splitlines()
-    assert title == f"{tmp_path / 'out'} on the dev text"
+    assert title == f"{tmp_path / 'out'} on the dev data"
     assert header.split() == ["perplexity", "cross_entropy", "bits_per_character"]
     assert [row.split()[0] for row in rows] == ["model", "uniform", "unigram"]
     assert len({len(row) for row in [header, *rows]}) == 1
@@ -213,7 +213,7 @@ def test_a_terminal_gets_a_bar_and_no_colour_is_honoured(text, tmp_path):
     assert re.search(r"epoch 3  loss \d\.\d+  perplexity [\d.]+  dev", seen)
     assert not re.search(r"\x1b\[[0-9;]*3\d", seen), "a colour"
     assert "\x1b" not in out
-    assert out.startswith(f"{tmp_path / 'out'} on the dev text\n")
+    assert out.startswith(f"{tmp_path / 'out'} on the dev data\n")
 
 
 def read_all(descriptor: int) -> str:

@@ -45,7 +45,7 @@ VARIANTS = [
 
 def by_stepping(model, ids):
     """Surprise at ids, fed one by one through the Stepper."""
-    state, total, token = model.network.stack.start(1), 0.0, model.network.first
+    state, total, token = model.network.read(torch.zeros(1, 0)), 0.0, model.network.first
     for wanted in ids:
         log_p, state = model.network.step(torch.tensor([token]), state)
         assert log_p.exp().sum().item() == pytest.approx(1.0, abs=1e-9)

@@ -14,9 +14,12 @@ from typer.exceptions import TyperException
 
 from unrolled.app.demo import demo
 from unrolled.app.evaluate import evaluate
+from unrolled.app.export import export
 from unrolled.app.generate import generate
+from unrolled.app.import_arpa import import_arpa
 from unrolled.app.info import info
 from unrolled.app.next import next_tokens
+from unrolled.app.predict import predict
 from unrolled.app.score import score
 from unrolled.app.train import train
 from unrolled.errors import Stopped, UnrolledError
@@ -25,11 +28,16 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the work
     "demo": demo,
     "train": train,
     "evaluate": evaluate,
+    "predict": predict,
     "score": score,
     "generate": generate,
     "next": next_tokens,
     "info": info,
+    "export": export,
+    "import": import_arpa,
 }
+
+MORE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}  # a task's settings
 
 app = typer.Typer(
     name="unrolled",
@@ -40,7 +48,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, function in COMMANDS.items():
-    app.command(name)(function)
+    app.command(name, context_settings=MORE_OPTIONS if name == "train" else None)(function)
 
 
 def show_version(wanted: bool) -> None:

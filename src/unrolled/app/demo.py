@@ -13,7 +13,7 @@ from unrolled.app.progress import progress
 from unrolled.errors import DataError
 
 if TYPE_CHECKING:
-    from unrolled.evaluate.language import Report
+    from unrolled.evaluate.report import Report
     from unrolled.models.language import LanguageModel
 
 CHARACTERS = 2_500_000  # of source to train on: a minute reads them once or twice

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from unrolled.app.models import load_for
 from unrolled.app.options import Json, Model, Seed
 from unrolled.app.output import note, print_json
 from unrolled.app.progress import busy
@@ -21,9 +22,7 @@ def generate(
     json: Json = False,
 ) -> None:
     """Write text that continues the prompt."""
-    from unrolled.models.folder import load
-
-    loaded = load(model)
+    loaded = load_for("generate", model)
     encoded = loaded.encoder.encode_lines(prompt.split("\n"))
     if encoded.unknown:
         note(f"Tokens of the prompt that the model does not know: {encoded.unknown}.")

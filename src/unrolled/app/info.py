@@ -11,7 +11,7 @@ from unrolled.app.options import Json
 from unrolled.app.output import print_json, print_report
 
 if TYPE_CHECKING:
-    from unrolled.evaluate.language import Report
+    from unrolled.evaluate.report import Report
 
 
 def info(
@@ -35,12 +35,15 @@ def about_installation() -> dict[str, Any]:
     """Versions, cores, and which code runs the recurrent layers."""
     import torch
 
+    from unrolled.nn import kernels
+
     return {
         "unrolled": version("unrolled"),
         "torch": torch.__version__,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "kernels": "none compiled; torch's layers where they are exact, a plain loop elsewhere",
+        "kernels": kernels.active()
+        or "none compiled; torch's layers where they are exact, a plain loop elsewhere",
     }
 
 
@@ -52,8 +55,7 @@ def about_model(folder: Path) -> dict[str, Any]:
     settings = model.settings
     return {
         "task": settings.task,
-        "parameters": sum(p.numel() for p in model.network.parameters()),
-        "vocabulary": len(model.encoder.vocabulary),
+        **model.about(),
         "bytes": sum(path.stat().st_size for path in folder.iterdir() if path.is_file()),
         **{f"model.{k}": v for k, v in settings.model.model_dump(exclude_none=True).items()},
         **{f"tokens.{k}": v for k, v in settings.tokens.model_dump(exclude_none=True).items()},

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from unrolled.app.models import load_for
 from unrolled.app.options import Json, Model
 from unrolled.app.output import print_json
 
@@ -15,9 +16,7 @@ def next_tokens(
     json: Json = False,
 ) -> None:
     """List the likeliest next tokens with their probabilities."""
-    from unrolled.models.folder import load
-
-    suggestions = load(model).next(text, top=top)
+    suggestions = load_for("next", model).next(text, top=top)
     if json:
         print_json({"next": [suggestion._asdict() for suggestion in suggestions]})
         return

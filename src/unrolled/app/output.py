@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrolled.evaluate.language import Report
+    from unrolled.evaluate.report import Report
 
 
 def print_json(value: Any) -> None:

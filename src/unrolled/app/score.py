@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unrolled.app.models import load_for
 from unrolled.app.options import Encoding, Input, Json, Model
 from unrolled.app.output import print_json
 from unrolled.app.progress import busy
@@ -26,12 +27,11 @@ def score(
     json: Json = False,
 ) -> None:
     """Say how likely each line is: log-probability, perplexity, tokens, unknown tokens, text."""
-    from unrolled.models.folder import load
     from unrolled.text.corpus import read_lines
 
     lines = read_lines(data, encoding=encoding)
     typed = data == "-" and sys.stdin.isatty()  # then each line is answered when it is there
-    scores = scored(load(model), lines, at_once=1 if typed else LINES_AT_ONCE)
+    scores = scored(load_for("score", model), lines, at_once=1 if typed else LINES_AT_ONCE)
     source = "<stdin>" if data == "-" else data
     shown = sys.stdout.isatty() and not (json or rank)  # the lines themselves are a sign of life
     with nullcontext() if shown else busy(f"scoring {source}"):

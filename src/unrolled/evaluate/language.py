@@ -1,66 +1,27 @@
 """Evaluate a language model: scores beside the baselines on the same text."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import DataError
 from unrolled.evaluate.baselines import BASELINES, nats_of_lines
-from unrolled.evaluate.metrics import Counted, Score, better, named, surprise_scores
+from unrolled.evaluate.metrics import Counted, surprise_scores
+from unrolled.evaluate.report import Report
 from unrolled.models.language import LanguageModel
 from unrolled.text.tokens import EncodedLines
 
 DEV_COLUMNS = 16
 
 
-@dataclass(frozen=True)
-class Report:
-    """A model's scores, and those of each baseline on the same data."""
-
-    scores: list[Score]
-    baselines: dict[str, list[Score]]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
-        return {
-            "scores": [score._asdict() for score in self.scores],
-            "baselines": {
-                name: [score._asdict() for score in scores]
-                for name, scores in self.baselines.items()
-            },
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """The report that `as_json` gave."""
-        return cls(
-            [Score(**score) for score in value["scores"]],
-            {
-                name: [Score(**score) for score in scores]
-                for name, scores in value["baselines"].items()
-            },
-        )
-
-    def unbeaten(self) -> list[str]:
-        """The baselines that the model does not beat."""
-        mine = self.scores[0]
-        return [
-            name
-            for name, scores in self.baselines.items()
-            if not better(mine, named(scores, mine.name))
-        ]
-
-
 def evaluate_language(model: LanguageModel, lines: Iterable[str], *, source: Path | str) -> Report:
     """Perplexity on a text, read as the model was trained: in one stream or line by line."""
-    return evaluate_encoded(model, encode_known(model, lines, source=source))
+    return evaluate_encoded(model, encode_known(model, lines, source=source), source=source)
 
 
-def evaluate_encoded(model: LanguageModel, encoded: EncodedLines) -> Report:
+def evaluate_encoded(model: LanguageModel, encoded: EncodedLines, *, source: Path | str) -> Report:
     """The same, on text that is encoded already."""
     counted = Counted(
         lines=len(encoded),
@@ -70,7 +31,9 @@ def evaluate_encoded(model: LanguageModel, encoded: EncodedLines) -> Report:
         level=model.settings.tokens.level,
         context=model.settings.model.context,
     )
-    scores = surprise_scores(nats_by_line(model, encoded), encoded.lengths, counted)
+    nats = possible_nats(model, encoded, source=source)
+    by_line = np.add.reduceat(nats, encoded.ends - encoded.lengths)
+    scores = surprise_scores(by_line, encoded.lengths, counted)
     if model.settings.model.direction == "pair":
         backward = model.line_nats(encoded, backward=True)
         for score in surprise_scores(backward, encoded.lengths, counted):
@@ -87,11 +50,28 @@ def evaluate_encoded(model: LanguageModel, encoded: EncodedLines) -> Report:
     return Report(scores, baselines)
 
 
-def nats_by_line(model: LanguageModel, encoded: EncodedLines) -> NDArray[np.float64]:
-    """Surprise at each line (lines,), in the context that the model was trained for."""
-    if model.settings.model.context == "line":
-        return model.line_nats(encoded)
-    return np.asarray(np.add.reduceat(model.stream_nats(encoded), encoded.ends - encoded.lengths))
+def possible_nats(
+    model: LanguageModel, encoded: EncodedLines, *, source: Path | str
+) -> NDArray[np.float64]:
+    """Surprise at each token (N,), in the context that the model was trained for.
+
+    A token that the model gives no chance at all is named: no mean could be taken over it.
+    """
+    in_lines = model.settings.model.context == "line"
+    nats = model.network.nats_in_lines(encoded) if in_lines else model.stream_nats(encoded)
+    if np.isfinite(nats).all():
+        return nats
+    place = int(np.argmin(np.isfinite(nats)))
+    line = int(np.searchsorted(encoded.ends, place, side="right"))
+    begin = int(encoded.ends[line] - encoded.lengths[line])
+    *before, token = model.encoder.vocabulary.decode(encoded.ids[max(begin, place - 3) : place + 1])
+    after = f"after {' '.join(before)!r}" if before else "at the start"
+    raise DataError(
+        source,
+        f"the model gives {token!r} {after} no chance at all, so the perplexity is infinite. "
+        "Score it with a model that is smoothed, or take the line out.",
+        line=line + 1,
+    )
 
 
 def mean_nats(model: LanguageModel, encoded: EncodedLines) -> float:

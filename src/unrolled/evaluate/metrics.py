@@ -17,10 +17,15 @@ from unrolled.errors import ConfigError
 
 RESAMPLES = 1000
 TOKEN_COUNTS = ("lines", "tokens", "unknown", "level", "end", "base")
+EXAMPLES = ("examples", "tokens", "labels")
 COMPARED = {  # what two scores must have in common to be compared
     "perplexity": TOKEN_COUNTS,
     "cross_entropy": TOKEN_COUNTS,
     "bits_per_character": ("lines", "characters"),
+}
+HIGHER_IS_BETTER = {
+    *("accuracy", "balanced_accuracy", "macro_f1", "unknown_accuracy", "exact_match"),
+    *("span_f1", "span_precision", "span_recall", "bleu", "chrf"),
 }
 Floats = NDArray[np.float64]
 
@@ -89,18 +94,20 @@ def safe_exp(nats: float) -> float:
 
 
 def better(first: Score, second: Score) -> bool:
-    """Whether the first score is the lower one; measures or counts that differ are refused."""
+    """Whether the first score is the better one; measures or counts that differ are refused."""
     if first.name != second.name:
         raise ConfigError(
             f"{first.name} and {second.name} are unlike measures: compare equal ones."
         )
     mine, other = _pairs(first.signature), _pairs(second.signature)
-    for key in COMPARED[first.name]:
+    for key in COMPARED.get(first.name, EXAMPLES):
         if mine.get(key) != other.get(key):
             raise ConfigError(
                 f"two values of {first.name} cannot be compared: one counts {key}:{mine.get(key)}, "
                 f"the other {key}:{other.get(key)}. Score both models on the same tokens."
             )
+    if first.name in HIGHER_IS_BETTER:
+        return first.value > second.value
     return first.value < second.value
 
 

@@ -1,14 +1,58 @@
-"""Reports as people and programs read them: as rows of a table, and from a model folder."""
+"""Reports: scores beside the baselines', as values, as table rows, from a model folder."""
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Self
 
-from unrolled.evaluate.language import Report
-from unrolled.evaluate.metrics import Score
+from unrolled.evaluate.metrics import Score, better, named
 from unrolled.models.folder import METRICS
 
 TEXTS = ("dev", "test")
 Row = tuple[str, list[Score]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A model's scores, and those of each baseline on the same data."""
+
+    scores: list[Score]
+    baselines: dict[str, list[Score]]
+    details: dict[str, Any] = field(
+        default_factory=dict
+    )  # what stands behind them, as plain values
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them."""
+        return {
+            "scores": [score._asdict() for score in self.scores],
+            "baselines": {
+                name: [score._asdict() for score in scores]
+                for name, scores in self.baselines.items()
+            },
+            **({"details": self.details} if self.details else {}),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """The report that `as_json` gave."""
+        return cls(
+            [Score(**score) for score in value["scores"]],
+            {
+                name: [Score(**score) for score in scores]
+                for name, scores in value["baselines"].items()
+            },
+            value.get("details", {}),
+        )
+
+    def unbeaten(self) -> list[str]:
+        """The baselines that the model does not beat."""
+        mine = self.scores[0]
+        return [
+            name
+            for name, scores in self.baselines.items()
+            if not better(mine, named(scores, mine.name))
+        ]
 
 
 def rows(report: Report) -> tuple[list[str], list[Row]]:

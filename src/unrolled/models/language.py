@@ -11,17 +11,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unrolled.config import LanguageRun
+from unrolled.config import LanguageRun, NgramRun, TrainSettings, WindowRun
 from unrolled.decode.sample import Sampling, sample
 from unrolled.errors import ConfigError
-from unrolled.models.language_network import STEPS_AT_ONCE, LanguageNetwork, State
-from unrolled.text.batch import Batch, LineBatches, StreamBatches
+from unrolled.models.language_network import LanguageNetwork
+from unrolled.models.next_token import STEPS_AT_ONCE, NextToken, State
+from unrolled.models.ngram_network import NgramNetwork
+from unrolled.models.window_network import WindowNetwork
+from unrolled.text.batch import LineBatches, StreamBatches
 from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
 
 MAX_GENERATED = 10_000_000  # tokens that one call may ask for, over all its texts
 CONTROL = (PAD, UNK, START)  # never suggested, never written
 ROWS_AT_ONCE = 512  # texts written side by side
-BATCH_TOKENS = 8192  # tokens scored at once
+
+Settings = LanguageRun | WindowRun | NgramRun
+NETWORKS: dict[str, type[NextToken]] = {  # by task
+    "lm": LanguageNetwork,
+    "window": WindowNetwork,
+    "ngram": NgramNetwork,
+}
 
 
 class LineScore(NamedTuple):
@@ -49,27 +58,38 @@ class Suggestion(NamedTuple):
 class LanguageModel:
     """A trained language model: scores, ranks, suggests and writes text."""
 
-    settings: LanguageRun
+    settings: Settings
     encoder: TextEncoder
-    network: LanguageNetwork
+    network: NextToken
 
     @classmethod
-    def create(cls, settings: LanguageRun, encoder: TextEncoder) -> Self:
+    def create(cls, settings: Settings, encoder: TextEncoder) -> Self:
         """A model with fresh weights, drawn from torch's generator."""
-        return cls(settings, encoder, LanguageNetwork(settings.model, len(encoder.vocabulary)))
+        network = NETWORKS[settings.task](settings.model, len(encoder.vocabulary))
+        return cls(settings, encoder, network)
 
     @classmethod
-    def restore(cls, settings: LanguageRun, files: Mapping[str, bytes]) -> Self:
+    def restore(cls, settings: Settings, files: Mapping[str, bytes]) -> Self:
         """The model that a folder's files describe, its weights still to be read."""
         tokens = settings.tokens
         encoder = TextEncoder.from_files(
             files, level=tokens.level, splitter=tokens.splitter, lowercase=tokens.lowercase
         )
-        return cls.create(settings, encoder)
+        kind, size = NETWORKS[settings.task], len(encoder.vocabulary)
+        return cls(settings, encoder, kind.described(settings.model, size, files))
+
+    def files(self) -> dict[str, bytes]:
+        """The vocabulary and, where there are any, the tokeniser and the network's own."""
+        return {**self.encoder.files(), **self.network.files()}
+
+    def about(self) -> dict[str, float]:
+        """How large the network is, and how many tokens there are."""
+        return {**self.network.about(), "vocabulary": len(self.encoder.vocabulary)}
 
     def batches(self, encoded: EncodedLines) -> StreamBatches | LineBatches:
         """Training batches as the settings ask: one long stream, or line by line."""
         train, first = self.settings.train, self.network.first
+        assert isinstance(train, TrainSettings)  # n-grams are counted, not trained in batches
         if self.settings.model.context == "line":
             return LineBatches(encoded, first=first, batch_tokens=train.batch_tokens)
         columns = max(1, train.batch_tokens // train.steps)
@@ -92,19 +112,8 @@ class LanguageModel:
 
     def line_nats(self, encoded: EncodedLines, *, backward: bool = False) -> NDArray[np.float64]:
         """Surprise at every line (lines,), each read by itself."""
-        data = LineBatches(encoded, first=self.network.first, batch_tokens=BATCH_TOKENS)
-        total = np.zeros(len(encoded))
-        for rows, batch in data.in_order():
-            total[rows] = self._row_nats(batch.reversed() if backward else batch, backward)
-        return total
-
-    def _row_nats(self, batch: Batch, backward: bool) -> NDArray[np.float64]:
-        total, carry = torch.zeros(len(batch.lengths), dtype=torch.float64), None
-        for piece in _pieces(batch):
-            nats, carry = self.network.token_nats(piece, carry, backward=backward)
-            rows = torch.arange(len(total)).repeat_interleave(piece.lengths - 1)
-            total.index_add_(0, rows, nats.double())
-        return total.numpy()
+        nats = self.network.nats_in_lines(encoded, backward=backward)
+        return np.asarray(np.add.reduceat(nats, encoded.ends - encoded.lengths))
 
     def score(self, texts: Sequence[str]) -> list[LineScore]:
         """Log-probability of each text, read by itself from its first token to its end."""
@@ -116,8 +125,9 @@ class LanguageModel:
     def surprise(self, text: str) -> tuple[list[str], list[float]]:
         """Each token of a text, line ends among them, and the nats it costs."""
         encoded = self.encoder.encode_lines(text.split("\n"))
-        names = self.encoder.vocabulary.decode(encoded.ids)
-        return names, self.stream_nats(encoded).tolist()
+        in_lines = self.settings.model.context == "line"
+        nats = self.network.nats_in_lines(encoded) if in_lines else self.stream_nats(encoded)
+        return self.encoder.vocabulary.decode(encoded.ids), nats.tolist()
 
     def next(self, text: str, *, top: int = 10) -> list[Suggestion]:
         """The likeliest tokens after a text, best first; control tokens are left out."""
@@ -186,13 +196,6 @@ class LanguageModel:
         start = self._ids(prompt)
         known = len(self.encoder.decode(start))
         return [prompt + self.encoder.decode([*start, *ids])[known:] for ids in written]
-
-
-def _pieces(batch: Batch) -> Iterator[Batch]:
-    """The batch cut along time, each piece beginning with the last token of the one before."""
-    for start in range(0, batch.tokens.size(1) - 1, STEPS_AT_ONCE):
-        tokens = batch.tokens[:, start : start + STEPS_AT_ONCE + 1]
-        yield Batch(tokens, (batch.lengths - start).clamp(1, tokens.size(1)))
 
 
 def _check_amount(tokens: int, count: int) -> None:

@@ -7,34 +7,21 @@ Press & Wolf 2017, arXiv:1608.05859). Dropout acts on embeddings, between layers
 softmax, with one mask a sequence where `variational` (Gal & Ghahramani 2016, arXiv:1512.05287).
 """
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 
 from unrolled.config import LanguageSettings
+from unrolled.models.next_token import STEPS_AT_ONCE, NextToken, State
 from unrolled.nn.cells import CELLS
 from unrolled.nn.dropout import Dropout
-from unrolled.nn.output import summed_nats, token_nats
+from unrolled.nn.output import Loss, summed_nats, token_nats
 from unrolled.nn.recurrent import Recurrent
 from unrolled.text.batch import Batch
 from unrolled.text.tokens import END, PAD, START
 
-State = tuple[Tensor, ...]
 
-STEPS_AT_ONCE = 256  # without gradients: bounds the memory that a line of a million tokens needs
-
-
-class Loss(NamedTuple):
-    """What a model says of a batch; means are exact over batches since sums and counts add up."""
-
-    nats: Tensor  # summed over the predictions, a scalar
-    predictions: int  # how many were summed
-    carry: State | None  # the detached last state if the next batch continues this one
-
-
-class LanguageNetwork(nn.Module):
-    """The network of a language model; a Stepper.
+class LanguageNetwork(NextToken):
+    """The network of a recurrent language model.
 
     With direction "pair" a second stack reads each line from its end (Peters et al. 2018,
     arXiv:1802.05365, eq. 1): two language models that share embedding and softmax. Neither sees the

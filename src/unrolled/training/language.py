@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unrolled.config import LanguageRun
 from unrolled.errors import DataError
-from unrolled.evaluate.language import encode_known, mean_nats
+from unrolled.evaluate.language import encode_known, evaluate_encoded, mean_nats
+from unrolled.evaluate.report import Report
 from unrolled.models.folder import model_files
-from unrolled.models.language import LanguageModel
-from unrolled.models.language_network import LanguageNetwork
+from unrolled.models.language import LanguageModel, Settings
+from unrolled.models.next_token import NextToken
 from unrolled.text.batch import Batch
 from unrolled.text.tokens import SPECIALS, EncodedLines, TextEncoder
 from unrolled.training.resume import Texts
@@ -28,7 +28,7 @@ class LanguageJob:
     test: EncodedLines | None = None
 
     @property
-    def network(self) -> LanguageNetwork:
+    def network(self) -> NextToken:
         return self.model.network
 
     def epoch(self, seed: int, epoch: int) -> Sequence[Batch]:
@@ -57,9 +57,18 @@ class LanguageJob:
         )
         return model_files(self.model, self.network.state_dict(), metrics=metrics, card=card)
 
+    def reports(self, model: LanguageModel) -> dict[str, Report]:
+        """Scores of a finished model on the dev text and, where there is one, the test text."""
+        texts = {"dev": self.dev, "test": self.test}
+        return {
+            name: evaluate_encoded(model, text, source=f"the {name} text")
+            for name, text in texts.items()
+            if text is not None
+        }
+
 
 def language_job(
-    settings: LanguageRun, texts: Texts, sources: Mapping[str, Path | str]
+    settings: Settings, texts: Texts, sources: Mapping[str, Path | str]
 ) -> LanguageJob:
     """Build the vocabulary from the training lines alone, then encode every text with it.
 
@@ -81,7 +90,7 @@ def language_job(
     return LanguageJob(model, **encoded)
 
 
-def build_encoder(settings: LanguageRun, lines: Sequence[str]) -> TextEncoder:
+def build_encoder(settings: Settings, lines: Sequence[str]) -> TextEncoder:
     """The tokeniser and the vocabulary that the settings ask for."""
     tokens = settings.tokens
     return TextEncoder.build(

@@ -6,14 +6,14 @@ is a pure function of seed and epoch, and a checkpoint holds all the rest.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import nn
 
 from unrolled.config import RunSettings
 from unrolled.errors import NumericError, Stopped
-from unrolled.models.language_network import Loss
-from unrolled.text.batch import Batch
+from unrolled.evaluate.report import Report
+from unrolled.nn.output import Loss
 from unrolled.training.checkpoint import Progress, RunFolder
 from unrolled.training.clock import Clock, Status
 from unrolled.training.optimise import OPTIMIZERS, clip_gradients, rate_share
@@ -24,7 +24,7 @@ from unrolled.training.state import Carry, restore_tensors, run_tensors
 class Network(Protocol):
     """What the loop asks of a network beside being an nn.Module."""
 
-    def loss(self, batch: Batch, carry: Carry) -> Loss: ...
+    def loss(self, batch: Any, carry: Carry) -> Loss: ...
 
 
 class Job(Protocol):
@@ -33,7 +33,7 @@ class Job(Protocol):
     @property
     def network(self) -> nn.Module: ...
 
-    def epoch(self, seed: int, epoch: int) -> Sequence[Batch]:
+    def epoch(self, seed: int, epoch: int) -> Sequence[Any]:
         """The batches of an epoch, the same for the same arguments."""
         ...
 
@@ -42,11 +42,15 @@ class Job(Protocol):
         ...
 
     def dev_loss(self) -> float:
-        """Mean nats on the development data; lower is better."""
+        """Mean nats on the development data, or another measure; lower is better."""
         ...
 
     def best_files(self, dev_loss: float) -> dict[str, bytes]:
         """The model folder of the network as it stands."""
+        ...
+
+    def reports(self, model: Any) -> dict[str, Report]:
+        """The scores of a finished model on the dev and the test data, by these names."""
         ...
 
 
@@ -104,7 +108,7 @@ class Trainer:
                 "The same command with --resume goes on from there.",
             )
 
-    def _step(self, batches: Sequence[Batch]) -> None:
+    def _step(self, batches: Sequence[Any]) -> None:
         share = self._share(batches)
         network: Network = self.job.network  # type: ignore[assignment]
         loss = network.loss(batches[self.progress.batch], self.carry)
@@ -114,7 +118,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         (loss.nats / loss.predictions).backward()  # type: ignore[no-untyped-call]
         norm, rate = self._clip(), self._set_rate(share)
-        self._update()
+        self.optimizer.step()
         self.carry = loss.carry
         self._count(nats, loss.predictions)
         mean = nats / loss.predictions
@@ -127,14 +131,6 @@ class Trainer:
             }
         )
         self.watch(self._status(share))
-
-    def _update(self) -> None:
-        try:
-            self.optimizer.step()
-        except RuntimeError as error:
-            if "overflow" not in str(error):
-                raise
-            raise self._gone_wrong("the update at this learning rate", math.inf) from error
 
     def _count(self, nats: float, predictions: int) -> None:
         progress = self.progress
@@ -176,7 +172,7 @@ class Trainer:
         self.job.network.eval()
         self.dev_loss = self.job.dev_loss()
         if not math.isfinite(self.dev_loss):
-            raise self._gone_wrong("the loss on the dev text", self.dev_loss)
+            raise self._gone_wrong("the loss on the dev data", self.dev_loss)
         mean = progress.epoch_nats / max(progress.epoch_count, 1)
         self.folder.record(
             {
@@ -207,7 +203,7 @@ class Trainer:
             progress.rate_factor *= self.train.decay
             progress.flat_epochs = 0
 
-    def _share(self, batches: Sequence[Batch]) -> float:
+    def _share(self, batches: Sequence[Any]) -> float:
         if self.train.minutes is not None:
             return self.clock.seconds() / (60.0 * self.train.minutes)
         return (self.progress.epoch + self.progress.batch / len(batches)) / self.train.epochs

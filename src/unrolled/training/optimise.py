@@ -12,13 +12,13 @@ Parameters = Iterable[nn.Parameter]
 
 OPTIMIZERS: dict[str, Callable[[Parameters, TrainSettings], torch.optim.Optimizer]] = {
     "sgd": lambda parameters, train: torch.optim.SGD(
-        parameters, lr=train.learning_rate, weight_decay=train.weight_decay
+        parameters, lr=train.learning_rate, weight_decay=train.weight_decay, fused=True
     ),
     "adam": lambda parameters, train: torch.optim.Adam(
-        parameters, lr=train.learning_rate, weight_decay=train.weight_decay
+        parameters, lr=train.learning_rate, weight_decay=train.weight_decay, fused=True
     ),
     "adamw": lambda parameters, train: torch.optim.AdamW(
-        parameters, lr=train.learning_rate, weight_decay=train.weight_decay
+        parameters, lr=train.learning_rate, weight_decay=train.weight_decay, fused=True
     ),
 }
 

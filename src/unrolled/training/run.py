@@ -9,21 +9,29 @@ from typing import Any
 
 import torch
 
-from unrolled.config import LanguageRun, settings_for
+from unrolled.config import NgramRun, RunSettings, settings_for
 from unrolled.errors import ConfigError
-from unrolled.evaluate.language import evaluate_encoded
 from unrolled.files import write_into_folder
 from unrolled.models.folder import load, model_files
-from unrolled.models.language import LanguageModel
 from unrolled.text.corpus import read_lines
 from unrolled.training.card import model_card
 from unrolled.training.checkpoint import Progress, RunFolder
+from unrolled.training.classify import classify_job
 from unrolled.training.clock import Status
-from unrolled.training.language import LanguageJob, language_job
-from unrolled.training.loop import Trainer
+from unrolled.training.language import language_job
+from unrolled.training.loop import Job, Trainer
+from unrolled.training.ngram import train_ngram
+from unrolled.training.tag import tag_job
 
 PathLike = Path | str
 Watch = Callable[[Status], None]
+
+JOBS: dict[str, Callable[..., Job]] = {  # settings, texts, sources -> job
+    "lm": language_job,
+    "classify": classify_job,
+    "tag": tag_job,
+    "window": language_job,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +73,7 @@ def train(
     threads: int | None = None,
     resume: bool = False,
     watch: Watch = lambda status: None,
-) -> LanguageModel:
+) -> Any:
     """Train a model of a task on text files and return it; its folder is `out`.
 
     `settings` maps dotted names to values, as `--set` does: {"model.cell": "gru", "train.clip": 5}.
@@ -82,7 +90,7 @@ def run_settings(
     config: PathLike | None,
     overrides: Mapping[str, Any],
     direct: Mapping[str, Any],
-) -> LanguageRun:
+) -> RunSettings:
     """The settings of a run: the file's, then the overrides, then the direct ones that are set.
 
     A number of epochs takes the place of minutes that the file asks for.
@@ -93,37 +101,34 @@ def run_settings(
             f"epochs is {values['train.epochs']} and minutes is {values['train.minutes']}, but "
             "a run ends by one of them. Give --epochs or --minutes, not both."
         )
-    chosen = settings_for(task, file=Path(config) if config else None, overrides=values)
-    assert isinstance(chosen, LanguageRun)
-    return chosen
+    return settings_for(task, file=Path(config) if config else None, overrides=values)
 
 
 def run_training(
-    settings: LanguageRun, sources: Sources, out: Path, *, resume: bool, watch: Watch
-) -> LanguageModel:
+    settings: RunSettings, sources: Sources, out: Path, *, resume: bool, watch: Watch
+) -> Any:
     """Train in the folder `out`, or go on with the run that is there, and return the model."""
+    if isinstance(settings, NgramRun):  # counted, not trained: there are no steps to watch
+        return train_ngram(settings, sources.paths, out, encoding=sources.encoding, resume=resume)
     texts = sources.read()  # before a folder is made: a wrong file leaves nothing behind
     run = RunFolder(out)
     with run.held():
         agreed = run.agree(settings, texts, resume=resume)
-        assert isinstance(agreed, LanguageRun)
         if not run.is_finished:
             use_machine(settings.train.threads)
             torch.manual_seed(settings.seed)
-            job = language_job(agreed, texts, sources.paths)
+            job = JOBS[settings.task](agreed, texts, sources.paths)
             run.begin(agreed, texts)
             progress = Trainer(job, settings, run, watch).run()
             write_into_folder(out, finished_files(run, job, progress))
     return load(out)
 
 
-def finished_files(run: RunFolder, job: LanguageJob, progress: Progress) -> dict[str, bytes]:
+def finished_files(run: RunFolder, job: Job, progress: Progress) -> dict[str, bytes]:
     """The model folder: the best model with its scores and its card."""
     assert progress.best_step is not None
     best = load(run.best_folder(progress.best_step))
-    reports = {"dev": evaluate_encoded(best, job.dev)}
-    if job.test is not None:
-        reports["test"] = evaluate_encoded(best, job.test)
+    reports = job.reports(best)
     metrics = {name: report.as_json() for name, report in reports.items()}
     return model_files(
         best,

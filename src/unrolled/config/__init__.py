@@ -1,0 +1,191 @@
+"""Settings, one class a stage: read TOML, override, check, write back.
+
+A setting has the same name in a TOML file, in `--set section.key=value` and in Python. A misspelt
+name or a value out of bounds is a ConfigError that says what is allowed; nothing is ignored.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from unrolled.config.base import (
+    RecurrentSettings,
+    RunSettings,
+    Section,
+    TokenSettings,
+    TrainSettings,
+)
+from unrolled.config.classify import ClassifyRun, ClassifySettings
+from unrolled.config.language import LanguageRun, LanguageSettings
+from unrolled.config.ngram import NgramRun, NgramSettings
+from unrolled.config.tag import TagRun, TagSettings
+from unrolled.config.window import WindowRun, WindowSettings
+from unrolled.errors import ConfigError, StorageError, UnrolledError, not_one_of
+
+__all__ = [
+    "RUNS",
+    "ClassifyRun",
+    "ClassifySettings",
+    "LanguageRun",
+    "LanguageSettings",
+    "NgramRun",
+    "NgramSettings",
+    "RecurrentSettings",
+    "RunSettings",
+    "Section",
+    "TagRun",
+    "TagSettings",
+    "TokenSettings",
+    "TrainSettings",
+    "WindowRun",
+    "WindowSettings",
+    "checked",
+    "parse_options",
+    "parse_overrides",
+    "read_toml",
+    "run_class",
+    "settings_for",
+    "to_toml",
+]
+
+RUNS: dict[str, type[RunSettings]] = {
+    "classify": ClassifyRun,
+    "lm": LanguageRun,
+    "ngram": NgramRun,
+    "tag": TagRun,
+    "window": WindowRun,
+}
+SECTIONS = ("train", "tokens", "model")  # where an option is looked for; the last one wins
+
+
+def run_class(task: str) -> type[RunSettings]:
+    """The settings class of a task."""
+    if task not in RUNS:
+        raise not_one_of("task", task, RUNS)
+    return RUNS[task]
+
+
+def settings_for(
+    task: str, *, file: Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> RunSettings:
+    """The task's defaults, then the file's values, then the overrides by dotted name."""
+    values = read_toml(file) if file else {}
+    if values.get("task", task) != task:
+        raise ConfigError(f"{file}: task is {values['task']!r}, but {task!r} was asked for.")
+    for name, value in (overrides or {}).items():
+        _put(values, name, value)
+    return checked(run_class(task), values | {"task": task})
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError(file, f"cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: is not valid TOML: {error}.") from error
+
+
+def parse_overrides(items: Iterable[str]) -> dict[str, Any]:
+    """`section.key=value` strings as a mapping; a value is TOML, or a plain word."""
+    values = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--set {item!r} is not of the form section.key=value.")
+        values[name.strip()] = _toml_value(text.strip())
+    return values
+
+
+def parse_options(task: str, options: Sequence[str]) -> dict[str, Any]:
+    """`--hidden-size 200 --direct` as settings of a task by their dotted names.
+
+    An option is the last part of a setting's name; one without a value switches it on.
+    """
+    known = {
+        key: f"{section}.{key}"
+        for section in SECTIONS
+        for key in _section(run_class(task), section).model_fields
+    }
+    values = {}
+    for option, text in _with_values(options):
+        key = option.removeprefix("--").replace("-", "_")
+        if not option.startswith("--") or key not in known:
+            raise not_one_of(f"option of train {task}", option, [_option(name) for name in known])
+        values[known[key]] = True if text is None else _toml_value(text)
+    return values
+
+
+def _with_values(options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Each option and what follows it, or None where the next option does."""
+    waiting = [part for option in options for part in option.split("=", 1)]
+    while waiting:
+        option = waiting.pop(0)
+        has_value = option.startswith("--") and waiting and not waiting[0].startswith("--")
+        yield option, waiting.pop(0) if has_value else None
+
+
+def _option(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _section(kind: type[BaseModel], name: str) -> type[BaseModel]:
+    annotation = kind.model_fields[name].annotation
+    assert isinstance(annotation, type)
+    return annotation
+
+
+def checked(kind: type[RunSettings], values: Mapping[str, Any]) -> RunSettings:
+    """An instance of `kind`, or a ConfigError about the first thing that is wrong."""
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        raise _config_error(kind, error) from None
+
+
+def to_toml(settings: RunSettings) -> str:
+    """The settings as TOML; reading it back gives an equal value."""
+    return tomli_w.dumps(settings.model_dump(exclude_none=True))
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    *sections, key = name.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {name}: {section} is a value, not a section.")
+    values[key] = value
+
+
+def _config_error(kind: type[RunSettings], error: ValidationError) -> UnrolledError:
+    first = error.errors(include_url=False)[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, UnrolledError):
+        return cause
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return _unknown_key(kind, [str(part) for part in first["loc"]])
+    if first["type"] == "literal_error":
+        return not_one_of(name, first["input"], re.findall(r"'([^']*)'", first["ctx"]["expected"]))
+    allowed = first["msg"].replace("Input should", "must")
+    return ConfigError(f"{name} is {first['input']!r}, but {allowed}.")
+
+
+def _unknown_key(kind: type[BaseModel], path: list[str]) -> ConfigError:
+    for section in path[:-1]:
+        kind = _section(kind, section)
+    where = f"setting in section {'.'.join(path[:-1])}" if path[:-1] else "setting"
+    return not_one_of(where, path[-1], kind.model_fields)

@@ -1,0 +1,124 @@
+"""The labels that a classifier chooses from: fixed when built and saved with the model."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from reprlib import repr as short
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.errors import DataError
+from unrolled.text.labelled import Example
+from unrolled.text.vocabulary import parse_object
+
+LABELS_FILE = "labels.json"
+MAX_LABELS = 10_000
+Targets = NDArray[
+    np.int64
+]  # (N,) which label, or, where a text may have several, (N, K) of 0 and 1
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names in code point order, and how many training examples have each.
+
+    Where a training example has no label or several (`several`), each label is a question of its
+    own, yes or no; otherwise one label excludes the others.
+    """
+
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    examples: int
+    several: bool
+
+    @classmethod
+    def build(
+        cls, examples: Sequence[Example], *, source: Path | str, several: bool = False
+    ) -> "Labels":
+        """The labels of the training examples; `several` if a text may have any number of them."""
+        counts = Counter(label for example in examples for label in example.labels)
+        several = several or any(len(example.labels) != 1 for example in examples)
+        if len(counts) < 2 - several:
+            which = f"the label {short(next(iter(counts)))}" if counts else "no label"
+            raise DataError(
+                source,
+                f"all {len(examples)} examples have {which}, but a classifier chooses between 2 "
+                "or more. Add examples of others.",
+            )
+        if len(counts) > MAX_LABELS:
+            raise DataError(
+                source,
+                f"has {len(counts)} different labels, but at most {MAX_LABELS} are allowed. "
+                "Check that the label comes first and the text second.",
+            )
+        names = sorted(counts)
+        return cls(tuple(names), tuple(counts[name] for name in names), len(examples), several)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def targets(self, examples: Sequence[Example], *, source: Path | str) -> Targets:
+        """What a model is to say of examples: (N,), or (N, K) where there are several."""
+        ids = {name: number for number, name in enumerate(self.names)}
+        for example in examples:
+            for label in example.labels:
+                if label not in ids:
+                    raise self._unknown(label, example, source)
+            if len(example.labels) != 1 and not self.several:
+                raise DataError(
+                    source,
+                    f"has {len(example.labels)} labels, but every training example had exactly "
+                    "one.",
+                    line=example.line,
+                )
+        if not self.several:
+            return np.array([ids[example.labels[0]] for example in examples], dtype=np.int64)
+        targets = np.zeros((len(examples), len(self)), dtype=np.int64)
+        for row, example in enumerate(examples):
+            targets[row, [ids[label] for label in example.labels]] = 1
+        return targets
+
+    def _unknown(self, label: str, example: Example, source: Path | str) -> DataError:
+        return DataError(
+            source,
+            f"the label {short(label)} does not occur in the training data, whose labels are "
+            f"{short(list(self.names))}. Mend the label, or add examples of it and train again.",
+            line=example.line,
+        )
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The share of the training examples that have each label (K,)."""
+        return np.asarray(self.counts, dtype=np.float64) / self.examples
+
+    def to_json(self) -> str:
+        """The same text for the same labels, always."""
+        value = {"labels": self.names, "counts": self.counts, "examples": self.examples}
+        return json.dumps(value | {"several": self.several}, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Labels":
+        """What `to_json` wrote; ValueError with the reason for anything else."""
+        value = parse_object(text, keys={"labels", "counts", "examples", "several"})
+        names, counts, examples = value["labels"], value["counts"], value["examples"]
+        _check_names(names)
+        if type(examples) is not int or not 1 <= examples < 2**53:
+            raise ValueError(f"the number of examples is {short(examples)}, but must be 1 or more")
+        if not isinstance(counts, list) or len(counts) != len(names):
+            raise ValueError(f"there must be one count for each of {len(names)} labels")
+        for count in counts:
+            if type(count) is not int or not 1 <= count <= examples:
+                raise ValueError(f"a count is {short(count)}, but must be in 1..{examples}")
+        if type(value["several"]) is not bool:
+            raise ValueError(f"several is {short(value['several'])}, but must be true or false")
+        return cls(tuple(names), tuple(counts), examples, value["several"])
+
+
+def _check_names(names: object) -> None:
+    if not isinstance(names, list) or not 1 <= len(names) <= MAX_LABELS:
+        raise ValueError(f"the labels must be a list of 1 to {MAX_LABELS} strings")
+    if any(type(name) is not str or not name for name in names) or names != sorted(set(names)):
+        raise ValueError("the labels must be strings in code point order, each once")

@@ -1,0 +1,201 @@
+"""Read pretrained word vectors: word2vec text and binary, GloVe text, fastText text.
+
+    word2vec, fastText text   N E          then a line a word:  word x1 … xE
+    GloVe text                no first line of sizes
+    word2vec binary           N E \\n       then word, a space, E little-endian float32
+
+A file may be packed (.gz, .xz). Of a word that stands twice the first vector counts.
+"""
+
+import warnings
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.errors import DataError, StorageError
+from unrolled.text.corpus import DAMAGE, PACKINGS, read_lines
+
+Floats = NDArray[np.float32]
+
+LINES_AT_ONCE = 1000
+HEAD = 1 << 18  # bytes by which text and binary are told apart
+MAX_WIDTH = 16_384
+MAX_WORD = 1 << 16  # bytes of a word in a binary file
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """Words and their vectors."""
+
+    words: Sequence[str]
+    vectors: Floats  # (N, E)
+
+    @property
+    def width(self) -> int:
+        return int(self.vectors.shape[1])
+
+    def rows_for(self, vocabulary: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which places of a vocabulary have a vector here, and in which row: both (n,).
+
+        A word takes the vector of its exact form, else that of its form in lower case; a word that
+        has neither is not among the places, and keeps the small random vector it began with.
+        """
+        rows = {word: row for row, word in enumerate(self.words)}
+        found = [rows.get(word, rows.get(word.lower(), -1)) for word in vocabulary]
+        known = np.array(found, dtype=np.int64)
+        places = np.flatnonzero(known >= 0)
+        return places, known[places]
+
+
+def read_vectors(
+    path: Path | str, *, wanted: Container[str] = (), most: int | None = None
+) -> WordVectors:
+    """The file's first `most` words (None: all), and those `wanted` that come later."""
+    rows = _binary_rows(path) if _is_binary(path) else _text_rows(path)
+    words: dict[str, int] = {}
+    kept: list[Floats] = []
+    index = 0
+    for block_words, values in rows:
+        chosen = []
+        for row, word in enumerate(block_words):
+            if word not in words and (most is None or index < most or word in wanted):
+                words[word] = len(words)
+                chosen.append(row)
+            index += 1
+        kept.append(values[chosen])
+    if not index:
+        raise DataError(path, "holds no word vector; a line is a word and its numbers.")
+    return WordVectors(list(words), np.concatenate(kept))
+
+
+def _is_binary(path: Path | str) -> bool:
+    """Whether sizes stand first and what follows is not a word and so many numbers in text."""
+    with _opened(path) as file:
+        head = file.read(HEAD)
+    first, _, rest = head.partition(b"\n")
+    sizes = _sizes(first.decode("latin-1").split())
+    if sizes is None:
+        return False
+    line = rest.partition(b"\n")[0]
+    with suppress(ValueError):
+        _numbers([line.decode("utf-8").split()[-sizes[1] :]], sizes[1])
+        return False
+    return len(rest) > 0
+
+
+def _sizes(fields: Sequence[str]) -> tuple[int, int] | None:
+    """How many words of how many numbers, if that is what the fields of the first line say."""
+    if len(fields) != 2 or not all(field.isascii() and field.isdigit() for field in fields):
+        return None
+    return int(fields[0]), int(fields[1])
+
+
+def _text_rows(path: Path | str) -> Iterator[tuple[list[str], Floats]]:
+    """Words and vectors (n, E), many lines at a time."""
+    lines = read_lines(path)
+    first = next(lines, "").split()
+    if not first:
+        return
+    sizes = _sizes(first)
+    width = sizes[1] if sizes else len(first) - 1
+    _check_width(path, width)
+    numbered: Iterable[tuple[int, str]] = enumerate(lines, start=2)
+    if sizes is None:
+        numbered = chain([(1, " ".join(first))], numbered)
+    numbered = ((number, line) for number, line in numbered if line.strip())
+    while block := list(islice(numbered, LINES_AT_ONCE)):
+        yield _parsed(path, block, width)
+
+
+def _parsed(path: Path | str, block: list[tuple[int, str]], width: int) -> tuple[list[str], Floats]:
+    """A word may hold spaces, so the numbers are counted from the end of the line."""
+    fields = [line.rstrip().rsplit(" ", width) for _, line in block]
+    try:
+        return [row[0] for row in fields], _numbers([row[1:] for row in fields], width)
+    except ValueError:
+        if len(block) > 1:
+            halves = (block[: len(block) // 2], block[len(block) // 2 :])
+            parts = [_parsed(path, half, width) for half in halves]  # the wrong one raises
+            return parts[0][0] + parts[1][0], np.concatenate([part[1] for part in parts])
+        number, line = block[0]
+        raise DataError(
+            path,
+            f"is {line[:40]!r}, but must be a word and {width} finite numbers, with one space "
+            "between them, as in the first line.",
+            line=number,
+        ) from None
+
+
+def _numbers(rows: Sequence[Sequence[str]], width: int) -> Floats:
+    """Rows of `width` finite numbers each (n, E); ValueError if they are not."""
+    if any(len(row) != width for row in rows):
+        raise ValueError("a row has another width")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what is no number is a mere warning else
+        try:
+            values = np.fromstring(" ".join(chain.from_iterable(rows)), np.float32, sep=" ")
+        except DeprecationWarning as error:
+            raise ValueError("a field is no number") from error
+    if values.size != len(rows) * width or not np.isfinite(values).all():
+        raise ValueError("a field is no finite number")
+    return values.reshape(len(rows), width)
+
+
+def _binary_rows(path: Path | str) -> Iterator[tuple[list[str], Floats]]:
+    with _opened(path) as file:
+        sizes = _sizes(file.readline(HEAD).decode("latin-1").split())
+        assert sizes is not None  # or it would have been read as text
+        count, width = sizes
+        _check_width(path, width)
+        for start in range(0, count, LINES_AT_ONCE):
+            rows = range(start, min(count, start + LINES_AT_ONCE))
+            pairs = [_binary_row(path, file, width, row, count) for row in rows]
+            yield [word for word, _ in pairs], np.stack([values for _, values in pairs])
+
+
+def _binary_row(
+    path: Path | str, file: BinaryIO, width: int, row: int, count: int
+) -> tuple[str, Floats]:
+    word = bytearray()
+    while (byte := file.read(1)) not in (b" ", b"") and len(word) < MAX_WORD:
+        word += byte
+    data = file.read(4 * width)
+    values = np.frombuffer(data, dtype="<f4") if len(data) == 4 * width else np.zeros(0, "<f4")
+    if byte != b" " or not len(values) or not np.isfinite(values).all():
+        raise DataError(
+            path,
+            f"ends or is damaged at word {row + 1} of {count} (vectors of {width} numbers); "
+            "get the file again.",
+        )
+    return word.lstrip(b"\n").decode("utf-8", "replace"), values
+
+
+def _check_width(path: Path | str, width: int) -> None:
+    if not 1 <= width <= MAX_WIDTH:
+        raise DataError(
+            path,
+            f"has vectors of {width} numbers, but there must be 1 to {MAX_WIDTH}: a word, then its "
+            "numbers, with spaces between them.",
+            line=1,
+        )
+
+
+@contextmanager
+def _opened(path: Path | str) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked; what goes wrong with them is the user's to know."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(8)
+            file.seek(0)
+            openers = [make for magic, _, make in PACKINGS.values() if head.startswith(magic)]
+            yield openers[0](file) if openers else file
+    except DAMAGE as error:
+        raise DataError(path, f"the compressed file is cut off or damaged ({error}).") from error
+    except OSError as error:
+        raise StorageError(path, f"cannot be read: {error.strerror}.") from error

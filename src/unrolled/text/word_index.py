@@ -1,0 +1,86 @@
+"""Words by number, looked up many lines at a time; compiled where the package has its kernels."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int32]
+Lengths = NDArray[np.int64]
+
+UTF8 = ("utf-8", "surrogatepass")  # half a surrogate pair is no text, yet a str may hold it
+
+
+class Numbers(dict[str, int]):
+    """Numbers by word; a word that is asked for the first time gets the next."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+class PlainIndex:
+    """The kernel's twin: a dictionary."""
+
+    def __init__(self) -> None:
+        self._ids = Numbers()
+
+    def add(self, word: bytes) -> int:
+        return self._ids[word.decode(*UTF8)]
+
+    def read(self, lines: Sequence[str], unknown: int) -> tuple[Ids, Lengths]:
+        lengths: list[int] = []
+
+        def words() -> Iterator[list[str]]:  # one line at a time: its words stay in the cache
+            for line in lines:
+                found = line.split()
+                lengths.append(len(found))
+                yield found
+
+        flat = chain.from_iterable(words())
+        if unknown < 0:
+            ids = np.fromiter(map(self._ids.__getitem__, flat), np.int32)
+        else:
+            ids = np.fromiter(map(self._ids.get, flat, repeat(unknown)), np.int32)
+        return ids, np.array(lengths, dtype=np.int64)
+
+    def words(self) -> list[bytes]:
+        return [word.encode(*UTF8) for word in self._ids]
+
+
+def _compiled() -> Any:
+    try:
+        return import_module("unrolled._kernels").WordIndex
+    except (ImportError, AttributeError):
+        return PlainIndex
+
+
+KERNEL = _compiled()
+
+
+class WordIndex:
+    """Different words, numbered in the order in which they came; white space parts them."""
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self._index = KERNEL()
+        for word in words:
+            self._index.add(word.encode(*UTF8))
+
+    def read(self, lines: Sequence[str], *, unknown: int | None = None) -> tuple[Ids, Lengths]:
+        """The ids of all words, and how many words each line has.
+
+        A new word gets the number `unknown`; without that, the next one.
+        """
+        new = -1 if unknown is None else unknown
+        try:
+            found: tuple[Ids, Lengths] = self._index.read(list(lines), new)
+        except UnicodeEncodeError:
+            found = self._index.read([line.encode(*UTF8) for line in lines], new)
+        return found
+
+    def words(self) -> list[str]:
+        """All words, in the order of their numbers."""
+        return [word.decode(*UTF8) for word in self._index.words()]

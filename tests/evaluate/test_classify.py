@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from unrolled.config import settings_for
+from unrolled.errors import DataError
+from unrolled.evaluate.classify import by_label, confusion, evaluate_classify
+from unrolled.evaluate.metrics import named
+from unrolled.models.classify import ClassifyModel
+from unrolled.text.labels import Labels
+
+ONE = Labels(("a", "b", "c"), (3, 2, 1), 6, several=False)
+SEVERAL = Labels(("a", "b", "c"), (3, 2, 1), 6, several=True)
+LINES = ["a\tx y", "b\ty", "c\tz", "a\tx"]
+
+
+def model(labels=ONE, **settings):
+    small = {"model.hidden_size": 4, "model.embedding_size": 4}
+    run = settings_for("classify", overrides=small | settings)
+    built = ClassifyModel.build(run, labels, ["x y z"])
+    built.network.eval()
+    return built
+
+
+def chances(seed=0, N=50):
+    generator = np.random.default_rng(seed)
+    return generator.random((N, 3)), generator.integers(3, size=N)
+
+
+def test_the_confusion_table_equals_scikit_learns():
+    p, true = chances()
+    expected = metrics.confusion_matrix(true, p.argmax(axis=1))
+    table = confusion(p, true, ONE)
+    for i, row in enumerate("abc"):
+        assert [table[row].get(column, 0) for column in "abc"] == expected[i].tolist()
+
+
+def test_rates_of_each_label_equal_scikit_learns():
+    p, true = chances(1)
+    precision, recall, f1, count = metrics.precision_recall_fscore_support(true, p.argmax(axis=1))
+    for k, rates in enumerate(by_label(p, true, ONE).values()):
+        expected = {"precision": precision[k], "recall": recall[k], "f1": f1[k], "count": count[k]}
+        assert rates == pytest.approx(expected)
+
+
+def test_a_report_has_scores_baselines_and_what_lies_behind_them():
+    report = evaluate_classify(model(), LINES, source="d.tsv")
+    assert report.scores[0].name == "accuracy"
+    assert named(report.baselines["majority"], "accuracy").value == 0.5
+    assert set(report.details) == {"by_label", "confusion"}
+    assert sum(sum(row.values()) for row in report.details["confusion"].values()) == 4
+    parts = report.scores[0].signature.split("|")
+    assert {"examples:4", "tokens:5", "unknown:0", "labels:3", "level:word"} <= set(parts)
+
+
+def test_a_balanced_model_is_judged_by_balanced_accuracy():
+    report = evaluate_classify(model(**{"model.class_weights": "balanced"}), LINES, source="d.tsv")
+    assert report.scores[0].name == "balanced_accuracy"
+
+
+def test_several_labels_have_no_confusion_table():
+    report = evaluate_classify(model(SEVERAL), [*LINES, "a|b\tx z"], source="d.tsv")
+    assert [score.name for score in report.scores] == ["accuracy", "macro_f1", "micro_f1", "ece"]
+    assert set(report.details) == {"by_label"}
+    assert report.details["by_label"]["a"]["count"] == 3
+
+
+def test_a_label_that_training_did_not_have_is_named_by_file_and_line():
+    with pytest.raises(DataError, match=r"d\.tsv, line 2: the label 'd' does not occur in the"):
+        evaluate_classify(model(), ["a\tx", "d\ty"], source="d.tsv")

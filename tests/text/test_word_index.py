@@ -1,0 +1,63 @@
+import sys
+
+import numpy as np
+import pytest
+
+from unrolled.text import word_index
+from unrolled.text.word_index import PlainIndex, WordIndex
+
+COMPILED = word_index.KERNEL is not PlainIndex
+KERNELS = [PlainIndex, *([word_index.KERNEL] if COMPILED else [])]
+
+
+@pytest.fixture(params=KERNELS, ids=lambda kernel: kernel.__module__)
+def index(request, monkeypatch):
+    monkeypatch.setattr(word_index, "KERNEL", request.param)
+    return WordIndex
+
+
+def test_words_are_numbered_as_they_come(index):
+    words = index()
+    ids, lengths = words.read(["the cat  the", "", " a cat\t", "\n"])
+    assert (ids.tolist(), lengths.tolist()) == ([0, 1, 0, 2, 1], [3, 0, 2, 0])
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
+    assert words.words() == ["the", "cat", "a"]
+
+
+def test_unknown_words_can_be_kept_out(index):
+    words = index(["the", "cat"])
+    ids, _ = words.read(["the dog saw the cat"], unknown=9)
+    assert ids.tolist() == [0, 9, 9, 0, 1]
+    assert words.words() == ["the", "cat"]
+
+
+def test_many_words_of_all_lengths_are_told_apart(index):
+    texts = [f"{'é' * (i % 23)}{i}" for i in range(5000)]
+    words = index()
+    ids, _ = words.read([" ".join(texts)])
+    assert ids.tolist() == list(range(5000))
+    assert words.read([" ".join(reversed(texts))], unknown=0)[0].tolist() == ids[::-1].tolist()
+    assert words.words() == texts
+
+
+def test_words_are_parted_where_python_parts_them(index):
+    """Every code point between two letters, and at both ends."""
+    chars = [chr(c) for c in range(sys.maxunicode + 1)]
+    lines = [f"{char}a{char}{char}b{char}" for char in chars]
+    words = index()
+    for start in range(0, len(lines), 100_000):
+        block = lines[start : start + 100_000]
+        _, lengths = words.read(block, unknown=0)
+        assert lengths.tolist() == [len(line.split()) for line in block]
+
+
+def test_half_a_surrogate_pair_is_a_letter_like_any(index):
+    words = index()
+    ids, _ = words.read(["a \ud800b a", "\ud800b"])
+    assert ids.tolist() == [0, 1, 0, 1]
+    assert words.words() == ["a", "\ud800b"]
+
+
+def test_nothing_is_read_from_nothing(index):
+    ids, lengths = index().read([])
+    assert (ids.tolist(), lengths.tolist()) == ([], [])

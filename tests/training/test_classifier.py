@@ -1,0 +1,136 @@
+"""The classifier as scikit-learn uses it: cloned, cross-validated, searched over, scored."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import unrolled
+from unrolled.errors import ConfigError, DataError
+
+SMALL = {
+    "cell": "gru",
+    "hidden_size": 8,
+    "embedding_size": 8,
+    "dropout": 0.0,
+    "word_dropout": 0.0,
+    "learning_rate": 0.03,
+    "batch_tokens": 64,
+    "epochs": 12,
+}
+
+
+def data(count=90, seed=1):
+    chance = random.Random(seed)
+    pairs = [chance.sample("abcdef", 2) for _ in range(count)]
+    return [f"{a} x {b}" for a, b in pairs], ["up" if a < b else "down" for a, b in pairs]
+
+
+def classifier(**changes):
+    return unrolled.Classifier(**(SMALL | changes))
+
+
+def test_it_fits_predicts_and_scores():
+    texts, labels = data()
+    fitted = classifier().fit(texts, labels)
+    assert fitted.classes_.tolist() == ["down", "up"]
+    said, p = fitted.predict(texts), fitted.predict_proba(texts)
+    assert said.tolist() == fitted.classes_[p.argmax(axis=1)].tolist()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+    assert fitted.score(texts, labels) == accuracy_score(labels, said) > 0.9
+
+
+def test_parameters_are_kept_as_they_are_given_and_clone():
+    one = classifier(hidden_size="not yet checked")
+    assert one.get_params()["hidden_size"] == "not yet checked"
+    assert clone(one).get_params() == one.get_params()
+    assert one.set_params(epochs=3).epochs == 3
+    assert "hidden_size='not yet checked'" in repr(one)
+
+
+def test_every_setting_of_the_task_is_a_parameter_once():
+    run = unrolled.Classifier().settings()
+    flat = [name for part in (run.model, run.tokens, run.train) for name, _ in part]
+    assert len(flat) == len(set(flat))
+    left_out = {"minutes", "checkpoint_seconds", "threads", "steps"}
+    assert set(unrolled.Classifier().get_params()) == {*flat, "seed"} - left_out
+
+
+def test_it_works_in_cross_validation_and_in_a_grid_search():
+    texts, labels = data()
+    assert cross_val_score(classifier(), texts, labels, cv=2).shape == (2,)
+    search = GridSearchCV(classifier(), {"cell": ["rnn", "gru"], "epochs": [1, 12]}, cv=2)
+    search.fit(texts, labels)
+    assert search.best_params_["epochs"] == 12
+    assert search.predict(texts[:3]).shape == (3,)
+
+
+def test_the_same_seed_gives_the_same_model_and_leaves_torch_alone():
+    texts, labels = data(40)
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first = classifier(dropout=0.3, word_dropout=1.0).fit(texts, labels).predict_proba(texts)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(6)
+    second = classifier(dropout=0.3, word_dropout=1.0).fit(texts, labels).predict_proba(texts)
+    np.testing.assert_array_equal(first, second)
+    other = classifier(dropout=0.3, word_dropout=1.0, seed=2).fit(texts, labels)
+    assert not np.array_equal(first, other.predict_proba(texts))
+
+
+def test_classes_of_numbers_come_back_as_numbers_in_their_order():
+    texts, labels = data()
+    numbers = [{"up": 2, "down": 10}[label] for label in labels]
+    fitted = classifier().fit(texts, np.array(numbers))
+    assert fitted.classes_.tolist() == [2, 10]
+    assert set(fitted.predict(texts).tolist()) <= {2, 10}
+    assert fitted.score(texts, numbers) > 0.9
+
+
+def test_a_matrix_of_labels_is_one_question_a_column():
+    chance = random.Random(2)
+    wanted = np.array([[chance.random() < 0.5, chance.random() < 0.5, 0] for _ in range(120)]) * 1
+    texts = [
+        " ".join(["x", *(w for w, on in zip("abc", row, strict=True) if on)]) for row in wanted
+    ]
+    fitted = classifier(epochs=12).fit(texts, wanted)
+    assert fitted.predict(["x a", "x", "x a b"]).tolist() == [[1, 0, 0], [0, 0, 0], [1, 1, 0]]
+    assert (fitted.predict_proba(texts)[:, 2] == 0.0).all()  # it never occurred
+
+
+def test_a_matrix_with_one_label_a_row_is_still_several_questions():
+    texts, labels = data(40)
+    wanted = np.array([[label == "up", label == "down"] for label in labels]) * 1
+    assert classifier(epochs=1).fit(texts, wanted).model_.labels.several
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        ("a text", ["x"], "texts must be a sequence of strings, but there is the string 'a text'"),
+        (["a", 3], ["x", "y"], "texts must be a sequence of strings, but there is one that is 3"),
+        (["a", "b"], ["x"], r"labels has the shape \(1,\), but must have \(2,\), one for each"),
+    ],
+)
+def test_wrong_arguments_are_named(texts, labels, message):
+    with pytest.raises(ConfigError, match=message):
+        classifier().fit(texts, labels)
+
+
+def test_wrong_parameters_are_named():
+    with pytest.raises(ConfigError, match=r"parameter is 'hiden_size', .*Did you mean 'hidden_s"):
+        unrolled.Classifier(hiden_size=3)
+    with pytest.raises(ConfigError, match=r"model.hidden_size is 0, but must be greater than"):
+        classifier(hidden_size=0).fit(*data(10))
+
+
+def test_one_class_alone_is_refused_and_nothing_is_predicted_before_fit():
+    with pytest.raises(DataError, match="all 3 examples have the label 'x', but a classifier"):
+        classifier().fit(["a", "b", "c"], ["x", "x", "x"])
+    with pytest.raises(NotFittedError):
+        classifier().predict(["a"])
