@@ -8,7 +8,7 @@ INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint const
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check bench sanitize format clean
 
 help: ## show these words
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ bench: .venv/runtime.stamp ## run every benchmark
 	@set -e; for file in $(sort $(wildcard benchmarks/*.py)); do \
 	  echo "== $$file"; .venv/bin/python "$$file"; \
 	done
+
+sanitize: ## run the C++ tests under the sanitisers
+	csrc/tests/run.sh build/sanitize
 
 format: .venv/dev.stamp ## format the code and mend what ruff can mend
 	.venv/bin/ruff format .

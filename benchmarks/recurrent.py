@@ -198,9 +198,7 @@ def growth_rows(rounds: int) -> Iterator[str]:
     cases = {
         "T = 16, 64, 256, 1024 (LSTM 128, B = 32)": [(32, t, 128) for t in (16, 64, 256, 1024)],
         "B = 8, 32, 128, 512 (LSTM 128, T = 64)": [(b, 64, 128) for b in (8, 32, 128, 512)],
-        "H = 64, 128, 256, 512 (LSTM, B = 32, T = 64)": [
-            (32, 64, h) for h in (64, 128, 256, 512)
-        ],
+        "H = 64, 128, 256, 512 (LSTM, B = 32, T = 64)": [(32, 64, h) for h in (64, 128, 256, 512)],
     }
     for what, shapes in cases.items():
         times = []

@@ -6,8 +6,8 @@
 // The table is a trie: a level an order, sorted by prefix and last token. With an n-gram it holds
 // every n-gram inside it, so what no shorter context has need not be sought after a longer one.
 //
-// Where an n-gram is found depends on the token before it and one order less, not on its whole line:
-// a block of text is looked up order by order, and the waits for memory of a block overlap.
+// Where an n-gram is found depends on the token before it and one order less, not on its whole
+// line: a block of text is looked up order by order, and the waits for memory of a block overlap.
 //
 // The same in numpy: models/ngram_query.py. tests/models/test_ngram_kernels.py compares the two.
 // Indices that a damaged table holds are never followed: a range that does not fit counts as empty.
@@ -21,7 +21,7 @@ namespace unrolled {
 
 constexpr int kMostOrders = 16;
 constexpr int kBlock = 256;    // tokens looked up together
-constexpr int kTogether = 8;   // searches side by side
+constexpr int kTogether = 16;  // searches side by side
 constexpr int64_t kWorthAThread = 10000;  // tokens
 constexpr int32_t kStart = 2;  // token ids of text/vocabulary.py
 constexpr int32_t kEnd = 3;
@@ -97,7 +97,8 @@ class NgramReader {
                 __builtin_prefetch(first_[j] + count_[j] / 2);
                 wanted_[j] = token_[waiting_[j]];
             }
-            for (int j = left; j % kTogether; ++j) first_[j] = first_[0], count_[j] = wanted_[j] = 0;
+            for (int j = left; j % kTogether; ++j)
+                first_[j] = first_[0], count_[j] = wanted_[j] = 0;
             for (int j = 0; j < left; j += kTogether) search(j);
             for (int j = 0; j < left; ++j) {
                 const int i = waiting_[j];
@@ -116,8 +117,8 @@ class NgramReader {
         }
     }
 
-    // The last word not beyond the wanted one in each of some ranges. A range that is done waits for
-    // the others, so that none of the branches depends on what is found.
+    // The last word not beyond the wanted one in each of some ranges. A range that is done waits
+    // for the others, so that none of the branches depends on what is found.
     void search(int j) {
         int64_t longest = 0;
         for (int q = 0; q < kTogether; ++q) longest = std::max(longest, count_[j + q]);

@@ -19,6 +19,7 @@ struct Rows {
 
 struct Plan {
     bool by_units;
+    bool large;                // the weights do not fit a core's own cache
     std::vector<Rows> groups;  // of each direction
     int64_t most_steps;        // of any row
     std::vector<int> starts;   // of each group: how many rows the groups before it have

@@ -64,6 +64,7 @@ class Meeting {
 // The part of the units that one thread of a team computes, in vectors.
 struct Part {
     int first, last;
+    bool fetch_ahead;  // the next weights while these are in use
     Meeting* meeting;
 
     // Each(v, width, next) for every `together` vectors, to and fro from step to step: what was used
@@ -74,7 +75,7 @@ struct Part {
         for (int i = 0; i < count; ++i) {
             int at = step % 2 ? count - 1 - i : i, after = step % 2 ? at - 1 : at + 1;
             int v = first + at * together, next = first + after * together;
-            bool ends = after < 0 || next + together > last;
+            bool ends = !fetch_ahead || after < 0 || next + together > last;
             each(v, std::min(together, last - v), ends ? v : next);
         }
     }
@@ -93,11 +94,11 @@ void run_plan(const Plan& plan, const Shape& shape, int directions, int columns,
 #pragma omp for schedule(static)
         for (int column = 0; column < columns; ++column) pack(column);
         if (plan.by_units && team == threads) {
-            run(0, 0, Part{units * me / team, units * (me + 1) / team, &meeting});
+            run(0, 0, Part{units * me / team, units * (me + 1) / team, plan.large, &meeting});
         } else {
 #pragma omp for schedule(dynamic, 1)
             for (int item = 0; item < items; ++item)
-                run(item / groups, item % groups, Part{0, units, &alone});
+                run(item / groups, item % groups, Part{0, units, plan.large, &alone});
         }
     }
 }

@@ -64,18 +64,32 @@ class WordIndex {
         int32_t id = -1;
     };
 
-    // Eight bytes at a time; the factors are those of splitmix64 (Steele et al. 2014).
+    // Eight bytes at a time, the last eight perhaps twice; the factors are those of splitmix64
+    // (Steele et al. 2014).
     static uint64_t hashed(std::string_view word) {
-        uint64_t hash = word.size() * 0x9E3779B97F4A7C15ull;
         const char* p = word.data();
-        size_t left = word.size();
-        for (; left >= 8; left -= 8, p += 8) hash = mixed(hash, p, 8);
-        return left ? mixed(hash, p, left) : hash ^ hash >> 29;
+        const size_t size = word.size();
+        uint64_t hash = size * 0x9E3779B97F4A7C15ull;
+        if (size < 8) return mixed(hash, short_word(p, size));
+        for (size_t i = 0; i + 8 < size; i += 8) hash = mixed(hash, load<uint64_t>(p + i));
+        return mixed(hash, load<uint64_t>(p + size - 8));
     }
 
-    static uint64_t mixed(uint64_t hash, const char* p, size_t bytes) {
-        uint64_t piece = 0;
-        std::memcpy(&piece, p, bytes);
+    static uint64_t short_word(const char* p, size_t size) {
+        if (size >= 4) return load<uint32_t>(p) | uint64_t(load<uint32_t>(p + size - 4)) << 32;
+        if (size == 0) return 0;
+        return load<uint8_t>(p) | load<uint8_t>(p + size / 2) << 8 |
+               load<uint8_t>(p + size - 1) << 16;
+    }
+
+    template <typename T>
+    static T load(const char* p) {
+        T value;
+        std::memcpy(&value, p, sizeof(T));
+        return value;
+    }
+
+    static uint64_t mixed(uint64_t hash, uint64_t piece) {
         hash = (hash ^ piece) * 0xBF58476D1CE4E5B9ull;
         hash = (hash ^ hash >> 27) * 0x94D049BB133111EBull;
         return hash ^ hash >> 31;

@@ -28,13 +28,13 @@ def blocks(text: str, kind: str) -> list[str]:
 
 
 def commands(block: str) -> list[Command]:
-    """Each `$ ` line with the output below it; a backslash at the end continues the command."""
+    """Each `$ ` line with the output below it; lines that begin with `> ` continue the command."""
     found: list[Command] = []
     for line in block.splitlines():
         if line.startswith("$ "):
             found.append(Command(line[2:], []))
-        elif found and found[-1].line.endswith("\\") and not found[-1].shown:
-            found[-1] = Command(f"{found[-1].line}\n{line.removeprefix('> ')}", [])
+        elif found and line.startswith(">") and not found[-1].shown:
+            found[-1] = Command(f"{found[-1].line}\n{line[2:]}", [])
         elif found:
             found[-1].shown.append(line)
     return found

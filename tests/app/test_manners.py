@@ -15,9 +15,8 @@ from unrolled.app import progress
 from unrolled.app.next import visible
 from unrolled.app.output import print_json, print_report
 from unrolled.app.progress import busy, clock, describe, plain_lines
-from unrolled.evaluate.report import Report
 from unrolled.evaluate.metrics import Score
-from unrolled.evaluate.report import number
+from unrolled.evaluate.report import Report, number
 from unrolled.training.clock import Status
 
 CODE = "import sys; from unrolled.app.cli import main; sys.exit(main(sys.argv[1:]))"

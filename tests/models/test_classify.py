@@ -22,6 +22,7 @@ KINDS = [
     {"model.pooling": "last", "model.layers": 2, "model.cell": "gru"},
     {"model.pooling": "last", "model.bidirectional": False, "model.cell": "rnn"},
     {"model.kind": "mean"},
+    {"model.positions": 2},
     {"model.characters": "lstm"},
     {"model.characters": "suffix"},
     {"tokens.level": "char"},
@@ -91,6 +92,16 @@ def test_the_mean_of_embeddings_knows_no_order():
     recurrent = build(double=True)
     first, second = recurrent.probabilities(["the cat sat", "sat the cat"])
     assert np.abs(first - second).max() > 1e-4
+
+
+def test_positions_add_to_the_first_tokens_and_to_no_other():
+    model = build(double=True, **{"model.kind": "mean", "model.positions": 2})
+    network = model.network
+    batch = batch_of(model, np.zeros(1, np.int64), ["the cat sat the"]).texts
+    vectors = network.embedder(batch)[0]
+    vectors = torch.cat([vectors[:2] + network.positions, vectors[2:]])
+    expected = vectors.mean(dim=0) @ network.weight.t() + network.bias
+    torch.testing.assert_close(network(batch).logits[0], expected)
 
 
 # ------------------------------------------------------------------ the loss
@@ -235,7 +246,9 @@ def test_a_long_text_is_read():
 
 
 def test_characters_are_of_words():
-    with pytest.raises(ConfigError, match=r'model.characters is "lstm", but .*tokens.level is "char"'):
+    with pytest.raises(
+        ConfigError, match=r'model.characters is "lstm", but .*tokens.level is "char"'
+    ):
         settings_for("classify", overrides={"model.characters": "lstm", "tokens.level": "char"})
 
 

@@ -188,6 +188,6 @@ def test_vectors_are_put_where_their_words_are():
 
 def test_a_crf_of_too_many_tags_is_refused():
     lines = [f"w{i} T{i}" for i in range(1001)]
-    with pytest.raises(ConfigError, match="there are 1001 tags, but a CRF.*may have 1000"):
+    with pytest.raises(ConfigError, match=r"there are 1001 tags, but a CRF.*may have 1000"):
         small_job(lines, model__decoder="crf")
     assert len(small_job(lines).model.tags) == 1001

@@ -7,6 +7,7 @@ from unrolled.text.conll import TaggedSentence, read_tagged
 from unrolled.text.tagset import (
     TagSet,
     agreed_scheme,
+    check_overlap,
     check_tag_set,
     count_unseen,
     inner_tags,
@@ -100,3 +101,11 @@ def test_too_many_tags_point_to_a_wrong_column():
 def test_tags_that_training_did_not_have():
     tags, _ = tag_set(SPANS, "iob1")
     assert count_unseen(tags, read("a I-Z\nb I-Z\nc O\n")) == {"B-Z": 1, "E-Z": 1}
+
+
+def test_a_file_of_other_tags_alone_is_refused():
+    tags, _ = tag_set(SPANS, "iob1")
+    check_overlap(tags, read("a I-Z\nc O\n"), source="in.txt")
+    message = r"in\.txt: has the tags \['S-Z'\], but the model knows others alone: \['B-X'"
+    with pytest.raises(DataError, match=message):
+        check_overlap(tags, read("a I-Z\n"), source="in.txt")

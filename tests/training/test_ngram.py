@@ -209,6 +209,8 @@ def test_a_tiny_text_is_enough_and_says_that_discounts_are_fixed(run, tmp_path):
     path.write_text("\n".join(["the cat sat on the mat and", "a dog ran to it"] * 3) + "\n")
     model = run("m", {"train": path}, model__order=7)
     assert all(found.fallback for found in model.network.facts.discounts[3:])
+    card = (tmp_path / "m" / "README.md").read_text()
+    assert "6, 7: they are fixed ones." in card
     (score,) = model.score(["the dog sat on a zebra"])
     assert math.isfinite(score.log_probability)
     assert score.unknown == 1

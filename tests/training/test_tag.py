@@ -157,7 +157,7 @@ GOOD = "a B-X\nb O\n\nc O\n"
 @pytest.mark.parametrize(
     ("train", "dev", "message"),
     [
-        ("a O\nb\n", GOOD, r"train\.txt, line 2: 'b' has 1 columns, but there must be 2"),
+        ("a O\nb\n", GOOD, r"train\.txt, line 2: 'b' has 1 column, but there must be 2"),
         (GOOD, "a X O\nb O\n", r"dev\.txt, line 2: 'b O' has 2 columns, but there must be 3"),
         (
             "a O\nb I-X\nc O\nd B-X\n",
@@ -169,6 +169,11 @@ GOOD = "a B-X\nb O\n\nc O\n"
         ("\n\n", GOOD, r"train\.txt: holds no tagged sentence"),
         (GOOD, "", r"dev\.txt: holds no tagged sentence"),
         ("a new york\nb O\n", GOOD, r"train\.txt, line 2: .* Words or tags with spaces in them"),
+        (
+            GOOD,
+            "a NOUN\nb VERB\n",
+            r"dev\.txt, line 1: the tag 'NOUN' marks no span",
+        ),
         ("w O\n" * 20_001, GOOD, r"train\.txt, line 1: .* has 20001 words, .* may have 20000"),
     ],
 )

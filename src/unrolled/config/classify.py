@@ -28,6 +28,7 @@ class ClassifySettings(RecurrentSettings):
     character_embedding_size: int = Field(25, ge=1, le=4096)
     character_hidden_size: int = Field(25, ge=1, le=4096)
     word_dropout: float = Field(1.0, ge=0.0)  # α: a token that occurs n times is unknown α/(α+n)
+    positions: int = Field(0, ge=0, le=20_000)  # how many of the first tokens add their place
     class_weights: Literal["none", "balanced"] = "none"
     hidden_size: int = Field(100, ge=1, le=16_384)
     bidirectional: bool = True

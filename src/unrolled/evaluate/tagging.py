@@ -25,7 +25,7 @@ from unrolled.evaluate.report import Report
 from unrolled.models.tag import TagModel
 from unrolled.text.conll import TaggedSentence, read_tagged
 from unrolled.text.schemes import find_scheme, spans, write_spans
-from unrolled.text.tagset import count_unseen
+from unrolled.text.tagset import check_overlap, count_unseen
 from unrolled.text.word_encoder import EncodedWords
 
 Counts = NDArray[np.int64]
@@ -73,6 +73,7 @@ def evaluate_tagging(model: TagModel, lines: Iterable[str], *, source: Path | st
     """Scores of a model on a file's lines."""
     column = model.settings.tokens.column
     sentences = read_tagged(lines, source=source, column=column)
+    check_overlap(model.tags, sentences, source=source)
     return evaluate_tagged(model, TaggedData.of(model, sentences))
 
 

@@ -2,6 +2,9 @@
 
     P(label | text) = softmax(W s + b),    s = pooled h_1 … h_T
 
+Texts that are aligned, such as windows of DNA, say much by where a token stands: `positions` adds a
+learned vector for each of the first places to what stands there.
+
 Where a text may have several labels each is asked by itself: P(label) = σ(w·s + b), and the loss is
 −y log ŷ − (1−y) log(1−ŷ), summed over the labels. Without the stack (kind "mean") s is the mean of
 the embeddings: what such a model cannot see is order.
@@ -27,6 +30,8 @@ from unrolled.text.labels import Labels
 from unrolled.text.word_batch import WordBatch
 
 State = tuple[Tensor, ...]
+
+EMBEDDING_BOUND = 0.25  # embeddings begin uniform in ± this (Kim 2014, arXiv:1408.5882)
 
 
 class Reading(NamedTuple):
@@ -61,6 +66,8 @@ class ClassifyNetwork(nn.Module):
             character_hidden_size=settings.character_hidden_size,
             word_dropout=settings.word_dropout,
         )
+        nn.init.uniform_(self.embedder.embedding.weight, -EMBEDDING_BOUND, EMBEDDING_BOUND)
+        self.positions = _positions(settings.positions, self.embedder.output_size)
         self.stack = _stack(settings, self.embedder.output_size)
         size = self.stack.output_size if self.stack else self.embedder.output_size
         self.pooling = settings.pooling if self.stack else "mean"
@@ -78,12 +85,19 @@ class ClassifyNetwork(nn.Module):
 
     def read(self, vectors: Tensor, lengths: Tensor) -> Reading:
         """The same from the vectors of tokens (B, T, E) on."""
-        y, state = self.dropout(vectors), None
+        y, state = self.dropout(self._placed(vectors)), None
         if self.stack is not None:
             y, state = self.stack(y, lengths)  # (B, T, F)
             y = self.dropout(y)
         sentence, attention = self._pooled(y, lengths, state)
         return Reading(functional.linear(sentence, self.weight, self.bias), attention)
+
+    def _placed(self, vectors: Tensor) -> Tensor:
+        if self.positions is None:
+            return vectors
+        known = self.positions[: vectors.size(1)]
+        beyond = vectors.size(1) - known.size(0)
+        return vectors + functional.pad(known, (0, 0, 0, beyond))  # (B, T, E)
 
     def _pooled(
         self, y: Tensor, lengths: Tensor, state: State | None
@@ -141,6 +155,10 @@ def label_weights(labels: Labels, how: str) -> Tensor:
         return torch.stack([torch.zeros_like(yes), yes]).float()
     both = torch.stack([labels.examples - counts, counts])  # (2, K)
     return (labels.examples / (2.0 * both.clamp(min=1.0))).float()
+
+
+def _positions(places: int, size: int) -> nn.Parameter | None:
+    return nn.Parameter(torch.empty(places, size).uniform_(-0.1, 0.1)) if places else None
 
 
 def _stack(settings: ClassifySettings, input_size: int) -> Recurrent | None:

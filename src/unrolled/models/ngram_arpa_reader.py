@@ -105,18 +105,18 @@ def _section(file: ArpaFile, lines: Iterator[str], k: int, ids: dict[str, int]) 
     numbers: list[int] = []
     for line in lines:
         if line.startswith("\\"):
-            parts.append(_parsed(file, held, numbers, k, ids))
+            parts.append(_parsed(file, held, numbers, k=k, ids=ids))
             return _joined(parts), line
         held.append(line)
         numbers.append(file.number)
         if len(held) == LINES_AT_ONCE:
-            parts.append(_parsed(file, held, numbers, k, ids))
+            parts.append(_parsed(file, held, numbers, k=k, ids=ids))
             held, numbers = [], []
     raise file.error(f"the file ends among the {k}-grams, without '\\end\\': it is cut off.")
 
 
 def _parsed(
-    file: ArpaFile, lines: list[str], numbers: list[int], k: int, ids: dict[str, int]
+    file: ArpaFile, lines: list[str], numbers: list[int], *, k: int, ids: dict[str, int]
 ) -> Rows:
     """Lines of an order, those with a backoff weight first."""
     gaps = np.array([line.count(" ") + line.count("\t") for line in lines], dtype=np.int64)
@@ -139,8 +139,8 @@ def _parsed(
     ]
     return _joined(
         [
-            _columns(file, fields[0], at[0], k, ids, weighted=True),
-            _columns(file, fields[1], at[1], k, ids, weighted=False),
+            _columns(file, fields[0], at[0], k=k, ids=ids, weighted=True),
+            _columns(file, fields[1], at[1], k=k, ids=ids, weighted=False),
         ]
     )
 
@@ -149,9 +149,9 @@ def _columns(
     file: ArpaFile,
     fields: list[str],
     numbers: Places,
+    *,
     k: int,
     ids: dict[str, int],
-    *,
     weighted: bool,
 ) -> Rows:
     """Lines of an order, all with or all without a backoff weight, given as their fields."""

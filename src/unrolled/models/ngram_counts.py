@@ -89,15 +89,21 @@ def _unigrams(ids: NDArray[np.int32], vocabulary_size: int) -> Grams:
     return Grams(words, np.array([0, vocabulary_size]), np.zeros(vocabulary_size, np.int32), count)
 
 
-def _group_sizes(below: Grams) -> Counts:
-    """How often each n-gram is followed by a token: always, but for those that end a line."""
-    return np.where(below.words == END, 0, below.count)
+def _groups(below: Grams, scratch: Scratch) -> Counts:
+    """Where the places that follow each n-gram begin (N + 1,).
+
+    There are as many as the n-gram comes times, or none if it ends a line.
+    """
+    groups = scratch.zeros(len(below) + 1, np.int64)
+    for start in range(0, len(below), BLOCK):
+        here = slice(start, start + BLOCK)
+        groups[1:][here] = np.where(below.words[here] == END, 0, below.count[here])
+    return np.cumsum(groups, out=groups)
 
 
 def _by_token_before(ids: NDArray[np.int32], unigrams: Grams, places: Ints) -> Ints:
     """Fill in all places (N,), sorted by the token before, which is <s> where a line begins."""
-    sizes = _group_sizes(unigrams)
-    free = np.cumsum(sizes) - sizes  # where the next place of each token goes
+    free = _groups(unigrams, Scratch())  # where the next place of each token goes
     for start in range(0, len(ids), BLOCK):
         before = ids[max(0, start - 1) : min(start + BLOCK, len(ids)) - 1]
         before = np.where(before == END, START, before)
@@ -127,8 +133,7 @@ def _level(
     size, end = len(places), 0
     words, count = scratch.empty(size, np.int32), scratch.empty(size, np.int64)
     suffix, begin = scratch.empty(size, places.dtype), scratch.zeros(len(below) + 1, np.int64)
-    groups = scratch.zeros(len(below) + 1, np.int64)
-    np.cumsum(_group_sizes(below), out=groups[1:])
+    groups = _groups(below, scratch)
     for first, last in spans(groups, min(BLOCK, scratch.block or BLOCK)):
         here_only = slice(int(groups[first]), int(groups[last]))
         block = _sorted_block(ids, places[here_only], np.diff(groups[first : last + 1]), bits=bits)

@@ -68,7 +68,16 @@ class Span(NamedTuple):
         return np.repeat(values, self.sizes)
 
 
-Rule = Callable[[Span], tuple[Floats, Floats]]  # probabilities (n,), weights of prefixes (P,)
+class Recipe(NamedTuple):
+    """What a rule must know beside the counts."""
+
+    settings: NgramSettings
+    discounts: tuple[float, ...]  # of counts 1, 2, 3 or more
+    k: int  # the order it is for
+    V: int  # tokens that can be predicted
+
+
+Rule = Callable[[Span, Recipe], tuple[Floats, Floats]]  # probabilities (n,), prefix weights (P,)
 
 
 def estimate(
@@ -84,9 +93,8 @@ def estimate(
         count = _adjusted(level, above, ahead, scratch) if above else level.count
         count = _predictable(count) if k == 1 else count
         discounts, fallback = discounts_of(count, settings.smoothing)
-        rule = RULES[settings.smoothing](settings, discounts, k, len(grams[0]))
-        cutoff = settings.cutoffs[k - 1]
-        p, back = _applied(rule, level, count, lower, opening, cutoff, scratch)
+        recipe = Recipe(settings, discounts, k, len(grams[0]) - 2)
+        p, back = _applied(recipe, level, count, lower, opening=opening, scratch=scratch)
         yield Estimate(p, back, discounts, fallback)
         lower, opening = p, ahead
 
@@ -140,15 +148,10 @@ def _predictable(count: Counts) -> Counts:
 
 
 def _applied(
-    rule: Rule,
-    level: Grams,
-    count: Counts,
-    lower: Floats,
-    opening: slice,
-    cutoff: int,
-    scratch: Scratch,
+    recipe: Recipe, level: Grams, count: Counts, lower: Floats, *, opening: slice, scratch: Scratch
 ) -> tuple[Floats, Floats]:
-    """A rule over a whole order, some prefixes at a time."""
+    """The recipe's rule over a whole order, some prefixes at a time."""
+    rule, cutoff = RULES[recipe.settings.smoothing], recipe.settings.cutoffs[recipe.k - 1]
     prefixes = len(level.begin) - 1
     p, back = scratch.empty(len(level), np.float64), scratch.empty(prefixes, np.float64)
     for first, last in spans(level.begin, min(AT_ONCE, scratch.block or AT_ONCE)):
@@ -156,11 +159,11 @@ def _applied(
         span = Span(
             count[here],
             level.count[here] > cutoff if cutoff else np.ones(here.stop - here.start, bool),
-            lower[level.suffix[here]] if prefixes > 1 else lower,
+            lower[level.suffix[here]] if recipe.k > 1 else lower,
             np.diff(level.begin[first : last + 1]),
             _marked(first, last, opening),
         )
-        p[here], weights = rule(span)
+        p[here], weights = rule(span, recipe)
         back[first:last] = np.where(span.sizes > 0, weights, 1.0)
     return p, back
 
@@ -173,75 +176,51 @@ def _marked(first: int, last: int, opening: slice) -> Flags:
 # ------------------------------------------------------------------ one rule a smoothing
 
 
-def _mle(settings: NgramSettings, discounts: tuple[float, ...], k: int, V: int) -> Rule:
+def _mle(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
     """Nothing is left for what was not seen."""
-
-    def rule(span: Span) -> tuple[Floats, Floats]:
-        return _shares(span), np.zeros(len(span.sizes))
-
-    return rule
+    return _shares(span), np.zeros(len(span.sizes))
 
 
-def _add(settings: NgramSettings, discounts: tuple[float, ...], k: int, V: int) -> Rule:
+def _add(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
     """The whole context counts, or none: shorter ones serve only where a line opens."""
-    delta = 1.0 if settings.delta is None else settings.delta
-
-    def rule(span: Span) -> tuple[Floats, Floats]:
-        whole = span.opening | (k == settings.order)
-        total = span.sums(span.counts) + delta * (V - 2)
-        flat = np.where(span.lower > 0.0, 1.0 / (V - 2), 0.0)
-        p = np.where(span.lower > 0.0, (span.counts + delta) / span.spread(total), 0.0)
-        back = np.where(whole, delta * (V - 2) / total, 1.0)
-        return np.where(span.spread(whole), p, flat), back
-
-    return rule
+    delta = 1.0 if recipe.settings.delta is None else recipe.settings.delta
+    whole = span.opening | (recipe.k == recipe.settings.order)
+    total = span.sums(span.counts) + delta * recipe.V
+    p = np.where(span.spread(whole), (span.counts + delta) / span.spread(total), 1.0 / recipe.V)
+    back = np.where(whole, delta * recipe.V / total, 1.0)
+    return np.where(span.lower > 0.0, p, 0.0), back
 
 
-def _stupid(settings: NgramSettings, discounts: tuple[float, ...], k: int, V: int) -> Rule:
-    factor = settings.stupid_factor
-
-    def rule(span: Span) -> tuple[Floats, Floats]:
-        score = np.where(span.counts > 0, _shares(span), factor * span.lower)
-        return score, np.full(len(span.sizes), factor)
-
-    return rule
+def _stupid(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
+    factor = recipe.settings.stupid_factor
+    score = np.where(span.counts > 0, _shares(span), factor * span.lower)
+    return score, np.full(len(span.sizes), factor)
 
 
-def _absolute(settings: NgramSettings, discounts: tuple[float, ...], k: int, V: int) -> Rule:
-    """What is taken goes to the unseen alone; if hardly any is left, to all."""
-    interpolate = _interpolated(settings, discounts, k, V)
-    if k == 1:
-        return interpolate
-
-    def rule(span: Span) -> tuple[Floats, Floats]:
-        mixed, left = interpolate(span)
-        room = 1.0 - span.sums(np.where(span.kept, span.lower, 0.0))
-        narrow = room < LEAST_ROOM
-        apart = mixed - span.spread(left) * span.lower
-        back = left / np.where(narrow, 1.0, room)
-        return np.where(span.spread(narrow), mixed, apart), back
-
-    return rule
+def _absolute(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
+    """What is taken goes to the unseen alone; if they have hardly any chance, to all."""
+    mixed, left = _interpolated(span, recipe)
+    if recipe.k == 1:
+        return mixed, left
+    room = 1.0 - span.sums(np.where(span.kept, span.lower, 0.0))
+    narrow = room < LEAST_ROOM
+    apart = mixed - span.spread(left) * span.lower
+    return np.where(span.spread(narrow), mixed, apart), left / np.where(narrow, 1.0, room)
 
 
-def _interpolated(settings: NgramSettings, discounts: tuple[float, ...], k: int, V: int) -> Rule:
-    amounts = np.array([0.0, *discounts])
-
-    def rule(span: Span) -> tuple[Floats, Floats]:
-        taken = amounts[np.minimum(span.counts, len(discounts))]
-        total = np.maximum(span.sums(span.counts), 1.0)
-        left = span.sums(np.where(span.kept, taken, span.counts)) / total
-        own = (span.counts - taken) / span.spread(total)
-        return own + span.spread(left) * span.lower, left
-
-    return rule
+def _interpolated(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
+    taken = np.array([0.0, *recipe.discounts])[np.minimum(span.counts, 3)]
+    total = np.maximum(span.sums(span.counts), 1.0)
+    left = span.sums(np.where(span.kept, taken, span.counts)) / total
+    own = (span.counts - taken) / span.spread(total)
+    return own + span.spread(left) * span.lower, left
 
 
 def _shares(span: Span) -> Floats:
     return np.asarray(span.counts / span.spread(np.maximum(span.sums(span.counts), 1.0)))
 
 
-RULES: dict[str, Callable[[NgramSettings, tuple[float, ...], int, int], Rule]] = {
+RULES: dict[str, Rule] = {
     "mle": _mle,
     "add": _add,
     "stupid": _stupid,

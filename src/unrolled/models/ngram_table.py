@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unrolled.config.ngram import NgramSettings
 from unrolled.models.ngram_counts import Grams
 from unrolled.models.ngram_scratch import Scratch
-from unrolled.models.ngram_smoothing import estimate
+from unrolled.models.ngram_smoothing import AT_ONCE, estimate
 
 Floats = NDArray[np.float64]
 
@@ -81,10 +81,11 @@ def _kept_places(level: Grams, cutoff: int, scratch: Scratch) -> NDArray[np.int6
     """Which n-grams are seen more often than that; None: all."""
     if cutoff == 0:
         return None
-    size = int(np.count_nonzero(level.count > cutoff))
-    places = scratch.empty(size, np.int64)
-    places[:] = np.flatnonzero(level.count > cutoff)
-    return places
+    starts = range(0, len(level), AT_ONCE)
+    pieces = (
+        start + np.flatnonzero(level.count[start : start + AT_ONCE] > cutoff) for start in starts
+    )
+    return scratch.joined(pieces, np.int64)
 
 
 def _kept(values: NDArray[Any], places: NDArray[np.int64] | None, scratch: Scratch) -> NDArray[Any]:
@@ -106,7 +107,9 @@ def _kept_begin(
         return begin
     ends = _kept(begin[1:], places, scratch)
     kept = scratch.zeros(len(ends) + 1, np.int64)
-    kept[1:] = np.searchsorted(next_places, ends)
+    for start in range(0, len(ends), AT_ONCE):
+        here = slice(start, start + AT_ONCE)
+        kept[1:][here] = np.searchsorted(next_places, ends[here])
     return kept
 
 

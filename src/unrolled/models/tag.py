@@ -21,7 +21,7 @@ from unrolled.text.word_batch import WordBatch, WordBatches
 from unrolled.text.word_encoder import EncodedWords, WordEncoder
 from unrolled.text.words import JOINER, Ids, WordTokeniser
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 1024  # more would leave the caches
 MAX_WORDS = 20_000  # of a sentence that is tagged in one piece: bounds memory
 SENTENCES_AT_ONCE = 1024
 MAX_CRF_TAGS = 1000

@@ -54,18 +54,25 @@ def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
     B, T = x.shape[:2]
     if lengths is None:
         return Rows(torch.full((B,), T, device=x.device), T, dense=True)
-    _check_lengths(lengths, B, T)
+    _check_form(lengths, B)
+    if torch.compiler.is_dynamo_compiling():  # a graph sees no values: whoever runs it checks them
+        return Rows(lengths.to(x.device), T, dense=False)
+    check_values(lengths, T)
     own = lengths.to(x.device).clone(memory_format=torch.contiguous_format)  # kernels read it raw
     return Rows(own, T, dense=bool((own == T).all()))
 
 
-def _check_lengths(lengths: Tensor, B: int, T: int) -> None:
+def _check_form(lengths: Tensor, B: int) -> None:
     if lengths.dtype != torch.int64 or lengths.shape != (B,):
         kind = str(lengths.dtype).removeprefix("torch.")
         raise ConfigError(
             f"lengths is {kind} of shape {tuple(lengths.shape)}, but must be int64 of shape "
             f"({B},): pass the number of real steps of each row of x."
         )
+
+
+def check_values(lengths: Tensor, T: int) -> None:
+    """Refuse lengths that no row of T steps can have."""
     wrong = ((lengths < 1) | (lengths > T)).nonzero()
     if wrong.numel():
         row = int(wrong[0])

@@ -21,7 +21,8 @@ TWICE = (
 def is_ordinary(tensors: Iterable[Tensor]) -> bool:
     """Whether torch just runs the call, on plain tensors: not fake, wrapped or of a subclass."""
     followed = (
-        torch._C._get_tracing_state() is not None
+        torch.compiler.is_exporting()
+        or torch._C._get_tracing_state() is not None
         or torch.is_autocast_enabled("cpu")
         or torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0

@@ -14,9 +14,9 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor
 
-from unrolled.nn import kernels
+from unrolled.nn import compiled, kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
-from unrolled.nn.rows import Rows
+from unrolled.nn.rows import Rows, check_values
 
 # The variants that torch has compiled code for.
 FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
@@ -47,8 +47,12 @@ def run_layer(
     Returns y (B, T, D·H), zero in the padding, and each row's state after its last step, which
     backward is the first of the row.
     """
-    if not _plain.get() and kernels.can_run(cell, weights, x, first):
-        return kernels.run_layer(cell, weights, x, first, rows)
+    compiles = torch.compiler.is_dynamo_compiling()
+    if (compiles or not _plain.get()) and kernels.can_run(cell, weights, x, first):
+        run = compiled.run_layer if compiles else kernels.run_layer
+        return run(cell, weights, x, first, rows)
+    if compiles and not rows.dense:
+        check_values(rows.lengths, rows.steps)
     x = clear(x, rows)
     runs = [
         unroll(cell, weights[d], x, first[d], rows=rows, backward=d == 1)

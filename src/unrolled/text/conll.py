@@ -149,7 +149,8 @@ def _wrong_columns(
     number: int,
 ) -> DataError:
     between = "white space" if separator is None else "tabs"
-    seen = f"{len(cells)} columns" if len(cells) != width else "an empty word or tag"
+    count = f"{len(cells)} column{'s' * (len(cells) > 1)}"
+    seen = count if len(cells) != width else "an empty word or tag"
     return DataError(
         source,
         f"{line[:60]!r} has {seen}, but there must be {width} with {between} between them: the "

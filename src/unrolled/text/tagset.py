@@ -15,7 +15,7 @@ import numpy as np
 
 from unrolled.errors import DataError
 from unrolled.text.conll import TaggedSentence, check_scheme
-from unrolled.text.schemes import SCHEMES, find_scheme, spans, write_spans
+from unrolled.text.schemes import SCHEMES, find_scheme, is_span_tag, spans, write_spans
 from unrolled.text.vocabulary import UNK, parse_object
 from unrolled.text.word_encoder import WordEncoder
 from unrolled.text.words import Ids
@@ -137,6 +137,31 @@ def _usual_tags(
         usual[pair // len(names)] = pair % len(names)
     usual[UNK] = commonest
     return tuple(usual.tolist())
+
+
+def check_overlap(tags: TagSet, sentences: Sequence[TaggedSentence], *, source: Path | str) -> None:
+    """Refuse a file of tags of another kind, or with none in common with the training data."""
+    if tags.scheme is not None:
+        _check_mark_spans(sentences, source)
+    found = {tag for sentence in sentences for tag in inner_tags(sentence.tags, tags.scheme)}
+    if found.isdisjoint(tags.tags):
+        raise DataError(
+            source,
+            f"has the tags {short(sorted(found))}, but the model knows others alone: "
+            f"{short(list(tags.tags))}. Check the file, and for CoNLL-U tokens.column.",
+        )
+
+
+def _check_mark_spans(sentences: Sequence[TaggedSentence], source: Path | str) -> None:
+    for sentence in sentences:
+        for tag, line in zip(sentence.tags, sentence.lines, strict=True):
+            if not is_span_tag(tag):
+                raise DataError(
+                    source,
+                    f"the tag {short(tag)} marks no span, as those of the training data do: O, or "
+                    "B-, I-, E- or S- and a label.",
+                    line=line,
+                )
 
 
 def count_unseen(tags: TagSet, sentences: Sequence[TaggedSentence]) -> Counter[str]:

@@ -16,6 +16,7 @@ from unrolled.models.folder import CARD, METRICS, SETTINGS, WEIGHTS, load
 from unrolled.models.language import LanguageModel
 from unrolled.models.ngram import count_model, with_unseen
 from unrolled.models.ngram_file import tensor_view
+from unrolled.models.ngram_network import NgramNetwork
 from unrolled.models.ngram_scratch import Scratch
 from unrolled.text.corpus import read_lines
 from unrolled.text.tokens import END, UNK, EncodedLines
@@ -54,9 +55,11 @@ def train_ngram(
             run.agree(settings, texts, resume=resume)
         else:
             clean_temporaries(out)
-            write_into_folder(out, _files(settings, paths, encoding, out))
-    model: LanguageModel = load(out)
-    return model
+            model, files = _counted(settings, paths, encoding, out)
+            write_into_folder(out, files)
+            return model
+    finished: LanguageModel = load(out)
+    return finished
 
 
 def save_ngram(model: LanguageModel, out: Path, *, made: str) -> None:
@@ -65,11 +68,13 @@ def save_ngram(model: LanguageModel, out: Path, *, made: str) -> None:
     with run.held():
         run.agree(model.settings, {}, resume=False)
         clean_temporaries(out)
-        write_into_folder(out, _model_files(model, {}, {}, made, Scratch()))
+        write_into_folder(out, _model_files(model, {}, {}, made=made, scratch=Scratch()))
 
 
-def _files(settings: NgramRun, paths: Paths, encoding: str, folder: Path) -> dict[str, bytes]:
-    """Every file of the model folder."""
+def _counted(
+    settings: NgramRun, paths: Paths, encoding: str, folder: Path
+) -> tuple[LanguageModel, dict[str, bytes]]:
+    """The model, and every file of its folder."""
     if settings.train.threads:
         torch.set_num_threads(settings.train.threads)
     scratch = Scratch(settings.train.memory, folder)
@@ -82,9 +87,9 @@ def _files(settings: NgramRun, paths: Paths, encoding: str, folder: Path) -> dic
     }
     model = with_unseen(model, encoded)
     reports, notes = _scores(model, encoded)
-    made = f"Counted with unrolled from {len(ids):,} tokens, line ends among them."
-    return {
-        **_model_files(model, reports, notes, made, scratch),
+    made = f"Counted with unrolled from {len(ids):,} tokens, line ends among them.{_guessed(model)}"
+    return model, {
+        **_model_files(model, reports, notes, made=made, scratch=scratch),
         DATA: _json({name: text.fingerprint for name, text in texts.items()}),
         FACT_ROWS: json.dumps(_facts(model, len(ids))).encode() + b"\n",
     }
@@ -117,6 +122,7 @@ def _model_files(
     model: LanguageModel,
     reports: Mapping[str, Report],
     notes: Mapping[str, str],
+    *,
     made: str,
     scratch: Scratch,
 ) -> dict[str, bytes]:
@@ -130,6 +136,15 @@ def _model_files(
         CARD: card(model, reports, made=told).encode(),
         **model.files(),
     }
+
+
+def _guessed(model: LanguageModel) -> str:
+    """A sentence on discounts that are no estimates, if there are any."""
+    assert isinstance(model.network, NgramNetwork)
+    found = enumerate(model.network.facts.discounts, 1)
+    orders = [str(k) for k, discounts in found if discounts.fallback]
+    told = f" Too few n-grams for the discounts of order {', '.join(orders)}: they are fixed ones."
+    return told if orders else ""
 
 
 def _facts(model: LanguageModel, tokens: int) -> dict[str, float]:

@@ -14,7 +14,7 @@ from unrolled.models.folder import model_files
 from unrolled.models.tag import TagModel
 from unrolled.models.tag_network import TagNetwork
 from unrolled.text.conll import TaggedSentence, read_tagged
-from unrolled.text.tagset import TagSet, agreed_scheme, check_tag_set, count_unseen
+from unrolled.text.tagset import TagSet, agreed_scheme, check_overlap, check_tag_set, count_unseen
 from unrolled.text.vectors import WordVectors, read_vectors
 from unrolled.text.word_batch import TagBatch, TagBatches
 from unrolled.text.word_encoder import WordEncoder
@@ -125,6 +125,8 @@ def job_of(
     check_tag_set(tags, source=sources["train"])
     model = TagModel.create(settings, encoder, tags)
     found = 0 if vectors is None else model.use_vectors(vectors)
+    for name in read.keys() - {"train"}:
+        check_overlap(tags, read[name], source=sources[name])
     test = TaggedData.of(model, read["test"]) if "test" in read else None
     return TagJob(model, train, TaggedData.of(model, dev), test, found, broken)
 

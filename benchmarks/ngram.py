@@ -1,0 +1,271 @@
+"""N-gram models: from text to a model that answers, and how fast it scores text.
+
+    python benchmarks/ngram.py [DATA] [--threads 1] [--memory 2GB]
+
+DATA holds the corpora as they are published: ptb/ and wikipedia_excerpt/. What is not there is
+left out with a line. Each model is trained in a process of its own. Seconds go from the text file
+to the loaded folder, imports left out. Memory is the process's peak and, in brackets, the peak of
+what is no file's: that alone cannot be given back to the system at any time. kenlm and nltk are
+compared with where they are installed, in the same process, best of several rounds.
+"""
+
+import argparse
+import importlib.util
+import json
+import lzma
+import math
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+WORDS = 1_700_000  # of the text that a trigram model should take seconds for
+NLTK_LINES = 2000
+ROUNDS = 7
+SIZES = {"ptb": (3, 5), "1.7M words": (3,), "wikipedia": (3, 5)}
+
+
+# ------------------------------------------------------------------ texts
+
+
+def texts(data: Path | None, folder: Path) -> dict[str, dict[str, Path]]:
+    """The corpora that are there: for each, its train and perhaps its test text."""
+    found = {}
+    if data and (data / "ptb").is_dir():
+        ptb = data / "ptb"
+        found["ptb"] = {"train": ptb / "ptb.train.txt.gz", "test": ptb / "ptb.test.txt"}
+    packed = data / "wikipedia_excerpt" / "enwiki_2013_excerpt.txt.xz" if data else None
+    if packed and packed.exists():
+        found["wikipedia"] = {"train": folder / "wikipedia.txt"}
+        write(found["wikipedia"]["train"], articles(packed))
+    found["1.7M words"] = {"train": folder / "words.txt"}
+    source = found.get("wikipedia", {}).get("train")
+    write(found["1.7M words"]["train"], first_words(source) if source else made_lines())
+    for name in SIZES:
+        if name not in found:
+            print(f"{name}: left out, DATA does not hold it")
+    return {name: found[name] for name in SIZES if name in found}
+
+
+def articles(packed: Path) -> Iterator[str]:
+    """The lines of the excerpt but the marks around each article."""
+    with lzma.open(packed, "rt", encoding="utf-8", newline="\n") as file:
+        yield from (line for line in file if not line.startswith(("<doc ", "</doc>")))
+
+
+def first_words(path: Path) -> Iterator[str]:
+    """Lines of a text until there are enough words."""
+    left = WORDS
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            words = line.split()[:left]
+            left -= len(words)
+            yield " ".join(words) + "\n"
+            if not left:
+                return
+
+
+def made_lines() -> Iterator[str]:
+    """Words whose frequencies fall as in natural text (Zipf), by chance alone."""
+    chance = random.Random(1)
+    words = [f"w{i}" for i in range(50_000)]
+    sums = [math.log(i + 1.5) for i in range(len(words))]
+    for _ in range(WORDS // 20):
+        yield " ".join(chance.choices(words, cum_weights=sums, k=20)) + "\n"
+
+
+def write(path: Path, lines: Iterator[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(lines)
+
+
+# ------------------------------------------------------------------ training
+
+
+def train_one(paths: dict[str, str], order: int, out: str, options: dict[str, object]) -> None:
+    """Train in this process and print what it took, as JSON."""
+    import torch
+
+    from unrolled.training.run import train
+
+    torch.set_num_threads(int(str(options.pop("threads"))))
+    settings = {"model.order": order, "train.holdout": 0.0, **options}
+    with PrivateMemory() as private:
+        start, work = time.perf_counter(), time.process_time()
+        model = train("ngram", **paths, out=out, settings=settings)
+        seconds, work = time.perf_counter() - start, time.process_time() - work
+    scores = json.loads((Path(out) / "metrics.json").read_text()).get("test", {}).get("scores")
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    values = {
+        "seconds": seconds,
+        "work": work,
+        "peak": used,
+        "private": private.peak,
+        "ngrams": sum(n for name, n in model.about().items() if name.endswith("-grams")),
+        "bytes": sum(path.stat().st_size for path in Path(out).iterdir()),
+        "perplexity": scores[0]["value"] if scores else None,
+    }
+    print(json.dumps(values))
+
+
+class PrivateMemory:
+    """The most memory of this process that is no file's, looked at a hundred times a second."""
+
+    def __enter__(self) -> "PrivateMemory":
+        self.peak, self._done = 0, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        status = Path("/proc/self/status")
+        while status.exists() and not self._done.wait(0.01):
+            found = [x for x in status.read_text().splitlines() if x.startswith("RssAnon")]
+            self.peak = max(self.peak, int(found[0].split()[1]) * 1024 if found else 0)
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def trained(paths: dict[str, Path], order: int, out: Path, options: dict[str, object]) -> dict:
+    """What training took in a process of its own."""
+    plain = {name: str(path) for name, path in paths.items()}
+    command = [sys.executable, __file__, "--one", json.dumps([plain, order, str(out), options])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def training_table(found: dict[str, dict[str, Path]], folder: Path, options: dict) -> None:
+    head = (
+        "text          order  seconds  cpu s   peak MB (private)     n-grams   MB on disk  test ppl"
+    )
+    print(f"\n{head}")
+    for name, paths in found.items():
+        for order in SIZES[name]:
+            row = trained(paths, order, folder / f"{name.split()[0]}-{order}", dict(options))
+            perplexity = f"{row['perplexity']:9.2f}" if row["perplexity"] else "        -"
+            print(
+                f"{name:<12} {order:6d} {row['seconds']:8.2f} {row['work']:6.2f} "
+                f"{row['peak'] / 1e6:9.0f} ({row['private'] / 1e6:5.0f}) {row['ngrams']:13,.0f} "
+                f"{row['bytes'] / 1e6:12.1f} {perplexity}",
+                flush=True,
+            )
+
+
+# ------------------------------------------------------------------ peers
+
+
+def best(action: Callable[[], object]) -> float:
+    """The fewest seconds of several rounds."""
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def scoring(model_folder: Path, text: Path) -> None:
+    """Sentences in bulk: our model beside the kenlm module on the same probabilities."""
+    from unrolled.models.folder import load
+    from unrolled.models.ngram import write_arpa
+
+    model = load(model_folder)
+    lines = text.read_text(encoding="utf-8").split("\n")[:-1]
+    tokens = sum(score.tokens for score in model.score(lines))
+    print(f"\n{model_folder.name}: loaded in {best(lambda: load(model_folder)):.3f} s")
+    if importlib.util.find_spec("kenlm") is None:
+        print(
+            f"ours {tokens / best(lambda: model.score(lines)) / 1e6:.2f} M tokens/s; no kenlm here"
+        )
+        return
+    import kenlm
+
+    arpa = model_folder.with_suffix(".arpa")
+    write_arpa(model, arpa)
+    theirs = kenlm.Model(str(arpa))
+    ours, other = [], []
+    for _ in range(3):  # one after the other, so that what else the machine does hits both
+        ours.append(tokens / best(lambda: model.score(lines)) / 1e6)
+        other.append(tokens / best(lambda: [theirs.score(line) for line in lines]) / 1e6)
+    encoded = model.encoder.encode_lines(lines)
+    log10 = -model.network.nats_in_lines(encoded) / math.log(10.0)
+    found = (p for line in lines for p, *_ in theirs.full_scores(line))
+    apart = max(abs(a - b) for a, b in zip(log10.tolist(), found, strict=True))
+    print(
+        f"{model_folder.name}: ours {max(ours):.2f}, kenlm {max(other):.2f} M tokens/s, ratio "
+        f"{max(ours) / max(other):.2f}; log10 of a token apart by at most {apart:.1e}"
+    )
+
+
+def beside_nltk(text: Path, folder: Path) -> None:
+    """The time to a trigram model of some lines, and its probabilities of ten lines, in nltk."""
+    if importlib.util.find_spec("nltk") is None:
+        print("nltk is not installed")
+        return
+    from nltk.lm import KneserNeyInterpolated
+    from nltk.lm.preprocessing import padded_everygram_pipeline
+
+    from unrolled.text.corpus import read_lines
+    from unrolled.training.run import train
+
+    lines = list(islice(read_lines(text), NLTK_LINES))
+    (folder / "some.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    start = time.perf_counter()
+    kneser_ney = KneserNeyInterpolated(3)
+    kneser_ney.fit(*padded_everygram_pipeline(3, [line.split() for line in lines]))
+    for line in lines[:10]:
+        words = ["<s>", "<s>", *line.split()]
+        for i in range(2, len(words)):
+            kneser_ney.logscore(words[i], words[i - 2 : i])
+    theirs = time.perf_counter() - start
+    start = time.perf_counter()
+    settings = {"model.order": 3, "train.holdout": 0.0}
+    train("ngram", train=folder / "some.txt", out=folder / "some", settings=settings).score(
+        lines[:10]
+    )
+    ours = time.perf_counter() - start
+    print(
+        f"\n{len(lines)} lines, order 3, and ten of them scored: nltk {theirs:.2f} s, ours "
+        f"{ours:.2f} s, {theirs / ours:.0f} times faster"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", nargs="?", type=Path, help="folder of the corpora")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--memory", help="bound the memory of counting, such as 500MB")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        train_one(*json.loads(arguments.one))
+        return
+    options = {"threads": arguments.threads}
+    if arguments.memory:
+        options["train.memory"] = arguments.memory
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        found = texts(arguments.data, folder)
+        training_table(found, folder, options)
+        if "ptb" in found:
+            import torch
+
+            torch.set_num_threads(arguments.threads)
+            for order in SIZES["ptb"]:
+                scoring(folder / f"ptb-{order}", found["ptb"]["test"])
+            beside_nltk(found["ptb"]["train"], folder)
+
+
+if __name__ == "__main__":
+    main()

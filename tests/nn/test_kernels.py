@@ -1,0 +1,323 @@
+"""The kernels against the reference: values and gradients, for whatever comes in and goes out."""
+
+import pytest
+import torch
+from kernel_checks import (
+    BEST,
+    SETS,
+    by_reference,
+    first_states,
+    instructions,
+    needs_kernels,
+    outputs,
+    random_upstream,
+    same_bits,
+    with_gradients,
+    worst,
+)
+from networks import VARIANTS, every_variant, main_cells
+from torch import Tensor
+
+from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, reference
+
+pytestmark = needs_kernels
+
+ROUNDING = {torch.float32: 4e-6, torch.float64: 5e-14}
+every_type = pytest.mark.parametrize("dtype", ROUNDING, ids=str)
+BATCHES = {
+    "one row": [5],
+    "one step": [1],
+    "rows of one step": [1, 1, 1],
+    "rows of two steps": [2, 1, 2],
+    "equal": [4, 4, 4],
+    "ragged": [3, 7, 1, 7, 2, 5],
+    "one long": [1, 2, 60, 1, 3],
+    "many": [1 + k % 4 for k in range(37)],
+}
+
+
+def network(cell: Cell, E: int, H: int, dtype: torch.dtype, **options: object) -> Recurrent:
+    return Recurrent(E, H, cell=cell, dtype=dtype, **options)
+
+
+def check(net: Recurrent, x: Tensor, lengths: Tensor | None) -> None:
+    """Every instruction set against the reference, for random states and upstream gradients."""
+    state = first_states(net, len(x))
+    call = (net, x.requires_grad_(), lengths, state)
+    call = (*call, random_upstream(*call))
+    expected = by_reference(*call)
+    for name in SETS:
+        with instructions(name):
+            got = with_gradients(*call)
+        error = worst(got, expected)
+        assert error < ROUNDING[x.dtype], f"{name}: {error:.1e}"
+
+
+def test_the_kernels_are_what_runs():
+    net = network(LSTMCell(), 3, 4, torch.float32)
+    assert net(torch.randn(2, 5, 3))[0].grad_fn.name() == "_LayerBackward"
+    with reference():
+        assert net(torch.randn(2, 5, 3))[0].grad_fn.name() != "_LayerBackward"
+
+
+@every_type
+@every_variant
+@pytest.mark.parametrize(("H", "E"), [(1, 7), (3, 1), (7, 33), (33, 65), (65, 3)])
+def test_every_variant_and_size(cell, H, E, dtype):
+    lengths = torch.tensor(BATCHES["ragged"])
+    check(network(cell, E, H, dtype), torch.randn(6, 7, E, dtype=dtype), lengths)
+
+
+@every_variant
+@pytest.mark.parametrize("batch", BATCHES)
+def test_every_variant_and_batch(cell, batch):
+    lengths = torch.tensor(BATCHES[batch])
+    x = torch.randn(len(lengths), int(lengths.max()), 3, dtype=torch.float64)
+    check(network(cell, 3, 7, torch.float64, bidirectional=True), x, lengths)
+
+
+@every_variant
+def test_layers_directions_and_no_bias(cell):
+    x = torch.randn(4, 6, 3, dtype=torch.float64)
+    for options in ({"bias": False}, {"layers": 3, "bidirectional": True, "bias": False}):
+        check(network(cell, 3, 5, torch.float64, **options), x, torch.tensor([6, 1, 4, 2]))
+        check(network(cell, 3, 5, torch.float64, **options), x, None)
+
+
+@every_variant
+def test_the_last_steps_beyond_the_batch_are_steps_of_nobody(cell):
+    net = network(cell, 3, 5, torch.float64, bidirectional=True)
+    x, lengths = torch.randn(2, 9, 3, dtype=torch.float64), torch.tensor([4, 2])
+    check(net, x, lengths)
+    y, _ = net(x, lengths)
+    assert not y[:, 4:].any()
+
+
+def test_an_empty_batch_is_no_trouble():
+    for cell in VARIANTS:
+        net = network(cell, 3, 5, torch.float32, bidirectional=True)
+        y, last = net(torch.zeros(0, 4, 3), torch.zeros(0, dtype=torch.int64))
+        y.sum().backward()
+        assert y.shape == (0, 4, 10)
+        assert all(s.shape == (2, 0, 5) for s in last)
+        assert not net.weight_hh_l0.grad.any()
+
+
+# ------------------------------------------------------------------ how tensors lie in memory
+
+
+@main_cells
+def test_inputs_that_are_not_contiguous(cell):
+    lengths = torch.tensor([5, 2, 4])
+    turned = torch.randn(5, 3, 4, dtype=torch.float64).transpose(0, 1)
+    strided = torch.randn(6, 10, 12, dtype=torch.float64)[::2, ::2, 1::3]
+    spread = torch.randn(1, 5, 4, dtype=torch.float64).expand(3, 5, 4)
+    for x in (turned, strided, spread):
+        assert not x.is_contiguous()
+        check(network(cell, 4, 7, torch.float64, bidirectional=True), x, lengths)
+        check(network(cell, 4, 7, torch.float64), x, None)
+
+
+@every_variant
+def test_parameters_and_states_that_are_not_contiguous(cell):
+    net = network(cell, 4, 7, torch.float64, first_state="learned")
+    for parameter in net.parameters():
+        wide = torch.randn(*parameter.shape[::-1], 2, dtype=torch.float64)[..., 1]
+        parameter.data = wide.t() if parameter.dim() == 2 else wide
+    assert not net.weight_hh_l0.is_contiguous()
+    x, lengths = torch.randn(3, 5, 4, dtype=torch.float64), torch.tensor([5, 2, 4])
+    check(net, x, lengths)
+    with reference():
+        expected, _ = net(x, lengths)
+    assert worst([net(x, lengths)[0]], [expected]) < 1e-14  # from learned states, expanded
+
+
+@main_cells
+def test_lengths_are_read_as_they_were_whatever_becomes_of_them(cell):
+    net, x = network(cell, 3, 5, torch.float64), torch.randn(3, 6, 3, dtype=torch.float64)
+    x.requires_grad_()
+    strided = torch.tensor([6, 99, 2, -4, 3, 0])[::2]
+    spread = torch.tensor([4]).expand(3)
+    for lengths in (strided, spread):
+        check(net, x, lengths)
+    lengths = torch.tensor([6, 2, 3])
+    y, _ = net(x, lengths)
+    upstream = torch.randn_like(y)
+    (expected,) = torch.autograd.grad(y, x, upstream, retain_graph=True)
+    lengths.fill_(1)
+    (got,) = torch.autograd.grad(y, x, upstream)
+    assert torch.equal(got, expected)
+
+
+@main_cells
+def test_gradients_that_are_not_contiguous(cell):
+    net = network(cell, 3, 5, torch.float64, bidirectional=True)
+    x = torch.randn(3, 6, 3, dtype=torch.float64, requires_grad=True)
+    call = (net, x, torch.tensor([6, 2, 3]), first_states(net, 3))
+    upstream = [u.transpose(0, 1).contiguous().transpose(0, 1) for u in random_upstream(*call)]
+    assert worst(with_gradients(*call, upstream), by_reference(*call, upstream)) < 5e-14
+    upstream = [torch.ones((), dtype=torch.float64).expand_as(u) for u in upstream]
+    assert worst(with_gradients(*call, upstream), by_reference(*call, upstream)) < 5e-14
+
+
+# ------------------------------------------------------------------ what is used downstream
+
+
+@every_variant
+def test_outputs_that_nobody_uses(cell):
+    net = network(cell, 3, 5, torch.float64, layers=2, bidirectional=True)
+    x = torch.randn(3, 6, 3, dtype=torch.float64, requires_grad=True)
+    call = (net, x, torch.tensor([6, 1, 3]), first_states(net, 3))
+    upstream = random_upstream(*call)
+    for used in range(len(upstream)):
+        alone = [u if k == used else None for k, u in enumerate(upstream)]
+        assert worst(with_gradients(*call, alone), by_reference(*call, alone)) < 5e-14
+
+
+def test_gradients_of_some_inputs_alone():
+    net = network(GRUCell(), 3, 5, torch.float64)
+    x, lengths = torch.randn(3, 6, 3, dtype=torch.float64), torch.tensor([6, 1, 3])
+    everything = [x, *net.parameters()]
+    for wanted in everything:
+        for tensor in everything:
+            tensor.requires_grad_(tensor is wanted)
+        (got,) = torch.autograd.grad(net(x, lengths)[0].sin().sum(), wanted)
+        with reference():
+            (expected,) = torch.autograd.grad(net(x, lengths)[0].sin().sum(), wanted)
+        assert worst([got], [expected]) < 5e-14
+
+
+def test_gradients_add_up_and_share_no_memory():
+    net = network(LSTMCell(), 3, 5, torch.float64)
+    x = torch.randn(3, 6, 3, dtype=torch.float64)
+    net(x)[0].sin().sum().backward()
+    once = [p.grad.clone() for p in net.parameters()]
+    assert len({p.grad.data_ptr() for p in net.parameters()}) == len(once)
+    net(x)[0].sin().sum().backward()
+    assert same_bits([p.grad for p in net.parameters()], [2 * g for g in once])
+
+
+@main_cells
+def test_what_is_kept_has_the_size_of_the_real_tokens(cell):
+    H, lengths = 5, torch.tensor([50, 1, 2, 1])
+    net = network(cell, 3, H, torch.float32)
+    x = torch.randn(4, 50, 3)
+    y, _ = net(x, lengths)
+    given = {t.data_ptr() for t in (x, *net.parameters())}
+    kept = [t for t in y.grad_fn.saved_tensors if t is not None and t.data_ptr() not in given]
+    tokens = [t for t in kept if len(t) != len(lengths)]  # without the first states
+    assert {len(t) for t in tokens} == {int(lengths.sum())}
+    extra = 0 if cell == RNNCell() else 1
+    assert sum(t.size(1) for t in tokens) == (cell.gates + 1 + extra) * H
+
+
+def test_a_changed_input_is_noticed_before_the_way_back():
+    net, x = network(LSTMCell(), 3, 5, torch.float32), torch.randn(2, 4, 3)
+    y, _ = net(x)
+    x += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@every_variant
+def test_finite_differences(cell):
+    net = network(cell, 2, 3, torch.float64, bidirectional=True)
+    x = torch.randn(3, 4, 2, dtype=torch.float64, requires_grad=True)
+    state, lengths = first_states(net, 3), torch.tensor([4, 1, 3])
+    parameters = list(net.parameters())
+
+    def run(x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(outputs(net, x, lengths, tensors[: len(state)]))
+
+    assert torch.autograd.gradcheck(run, (x, *state, *parameters), atol=1e-8, rtol=1e-6)
+
+
+# ------------------------------------------------------------------ a single step, and no gradients
+
+
+@every_type
+@every_variant
+def test_single_steps_without_gradients(cell, dtype):
+    for rows, H, E in ((1, 33, 7), (5, 65, 33), (64, 7, 1), (65, 3, 65)):
+        net = network(cell, E, H, dtype, layers=2, bidirectional=True, bias=rows != 5)
+        x, state = torch.randn(rows, 3, E, dtype=dtype)[:, 1:2], first_states(net, rows)
+        with torch.no_grad():
+            with reference():
+                expected = outputs(net, x, None, state)
+            for name in SETS:
+                with instructions(name):
+                    assert worst(outputs(net, x, None, state), expected) < ROUNDING[dtype], name
+
+
+@every_variant
+def test_inference_gives_the_bits_of_training(cell):
+    net = network(cell, 3, 33, torch.float32, layers=2, bidirectional=True)
+    x, lengths, state = torch.randn(5, 7, 3), torch.tensor([7, 3, 1, 5, 7]), first_states(net, 5)
+    trained = outputs(net, x, lengths, state)
+    with torch.no_grad():
+        assert same_bits(outputs(net, x, lengths, state), trained)
+    with torch.inference_mode():
+        assert same_bits(outputs(net, x, lengths, state), trained)
+
+
+# ------------------------------------------------------------------ padding and neighbours
+
+
+@every_variant
+def test_what_stands_in_the_padding_reaches_nothing(cell):
+    net = network(cell, 3, 7, torch.float64, layers=2, bidirectional=True)
+    lengths = torch.tensor([6, 1, 4, 2])
+    beyond = (torch.arange(6) >= lengths[:, None])[:, :, None]
+    x, state = torch.randn(4, 6, 3, dtype=torch.float64), first_states(net, 4)
+    upstream = random_upstream(net, x, lengths, state)
+
+    def filled(junk: float) -> list[Tensor]:
+        dirty = x.masked_fill(beyond, junk).requires_grad_()
+        weights = [upstream[0].masked_fill(beyond, junk), *upstream[1:]]
+        return with_gradients(net, dirty, lengths, state, weights)
+
+    clean = filled(0.0)
+    assert all(t.isfinite().all() for t in clean)
+    for junk in (torch.nan, torch.inf, -torch.inf, 1e300):
+        assert same_bits(filled(junk), clean)
+    y, dx = clean[0], clean[1 + len(state)]
+    assert not y.masked_select(beyond).any()
+    assert not dx.masked_select(beyond).any()
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@every_variant
+def test_a_row_alone_is_the_row_in_its_batch(cell, layers):
+    net = network(cell, 3, 9, torch.float64, layers=layers, bidirectional=True)
+    lengths = torch.tensor([5, 1, 9, 2, 9, 3])
+    x, state = torch.randn(6, 9, 3, dtype=torch.float64), first_states(net, 6)
+    y, *last = outputs(net, x, lengths, state)
+    for row, length in enumerate(lengths.tolist()):
+        own = tuple(s[:, row : row + 1] for s in state)
+        alone = outputs(net, x[row : row + 1, :length], None, own)
+        expected = [y[row : row + 1, :length], *(s[:, row : row + 1] for s in last)]
+        assert worst(alone, expected) < 1e-14
+
+
+@every_variant
+def test_alone_or_in_a_batch_the_kernels_give_the_same_bits(cell):
+    # Inputs of 0: torch's product, whose order of sums follows the batch, has nothing to sum.
+    net = network(cell, 3, 33, torch.float32, bidirectional=True)
+    lengths = torch.tensor([5, 3, 9, 4, 9, 3, 8, 3, 3])
+    x, state = torch.zeros(9, 9, 3), first_states(net, 9)
+    y, *last = outputs(net, x, lengths, state)
+    upstream = random_upstream(net, x, lengths, state)
+    back = torch.autograd.grad([y, *last], state, upstream)
+    for row, length in enumerate(lengths.tolist()):
+        one = slice(row, row + 1)
+        own = tuple(s[:, one] for s in state)
+        alone = outputs(net, x[one, :length], None, own)
+        assert same_bits(alone, [y[one, :length], *(s[:, one] for s in last)])
+        weights = [upstream[0][one, :length], *(u[:, one] for u in upstream[1:])]
+        alone_back = torch.autograd.grad(alone, own, weights)
+        assert same_bits(alone_back, [g[:, one] for g in back])
+
+
+def test_the_best_instructions_are_the_ones_in_use():
+    assert SETS[0] == "portable"
+    assert SETS[-1] == BEST
