@@ -119,8 +119,8 @@ class LanguageModel:
         """Log-probability of each text, read by itself from its first token to its end."""
         encoded = self.encoder.encode_lines(texts)
         unknown = np.add.reduceat(encoded.ids == UNK, encoded.ends - encoded.lengths)
-        columns = zip(texts, -self.line_nats(encoded), encoded.lengths, unknown, strict=True)
-        return [LineScore(text, float(p), int(n), int(u)) for text, p, n, u in columns]
+        columns = (-self.line_nats(encoded), encoded.lengths, unknown)
+        return list(map(LineScore, texts, *(column.tolist() for column in columns)))
 
     def surprise(self, text: str) -> tuple[list[str], list[float]]:
         """Each token of a text, line ends among them, and the nats it costs."""
