@@ -27,14 +27,18 @@ def blocks(text: str, kind: str) -> list[str]:
     return re.findall(BLOCK.format(kind=kind), text, flags=re.MULTILINE | re.DOTALL)
 
 
+def continues(command: str, line: str) -> bool:
+    return command.endswith("\\") or line.startswith("> ")
+
+
 def commands(block: str) -> list[Command]:
-    """Each `$ ` line with the output below it; lines that begin with `> ` continue the command."""
+    """Each `$ ` line with the output below it; `> ` or a backslash before it continues one."""
     found: list[Command] = []
     for line in block.splitlines():
         if line.startswith("$ "):
             found.append(Command(line[2:], []))
-        elif found and line.startswith(">") and not found[-1].shown:
-            found[-1] = Command(f"{found[-1].line}\n{line[2:]}", [])
+        elif found and not found[-1].shown and continues(found[-1].line, line):
+            found[-1] = Command(f"{found[-1].line}\n{line.removeprefix('> ')}", [])
         elif found:
             found[-1].shown.append(line)
     return found
