@@ -22,11 +22,11 @@ LINES = [
     "the small cat sat on a mat",
 ]
 VARIANTS = [
-    ("model.window=3",),
-    ("model.window=1", "model.tied=false", "model.embedding_size=4"),
-    ("model.window=4", "model.tied=false", "model.embedding_size=3", "model.direct=true"),
-    ("model.window=2", "model.direct=true"),
-    ("model.window=3", "model.context=stream"),
+    ("model.window=3", "model.tied=true"),
+    ("model.window=1", "model.embedding_size=4"),
+    ("model.window=4", "model.embedding_size=3", "model.direct=true"),
+    ("model.window=2", "model.tied=true", "model.direct=true"),
+    ("model.window=3", "model.tied=true", "model.context=stream"),
     ("model.window=12", "model.context=stream", "model.direct=true"),  # longer than any line
 ]
 every_variant = pytest.mark.parametrize("overrides", VARIANTS)
@@ -274,7 +274,7 @@ def test_dropout_acts_in_training_alone():
     ("overrides", "message"),
     [
         (
-            ["model.embedding_size=7"],
+            ["model.tied=true", "model.embedding_size=7"],
             r"model\.embedding_size is 7 and model\.hidden_size is 5, but model\.tied shares one "
             r"matrix between them\. Make them equal or set model\.tied to false\.",
         ),

@@ -40,7 +40,7 @@ def run_window(texts, tmp_path):
     "settings",
     [
         {"model.context": "line", "model.direct": True},
-        {"model.context": "stream", "model.tied": False},
+        {"model.context": "stream", "model.tied": True},
     ],
 )
 @pytest.mark.parametrize("step", [1, 4])

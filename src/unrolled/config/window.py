@@ -13,10 +13,10 @@ class WindowSettings(Section):
 
     window: int = Field(4, ge=1, le=1024)
     direct: bool = False  # connections from the embeddings straight to the softmax
-    hidden_size: int = Field(256, ge=1, le=16_384)
+    hidden_size: int = Field(200, ge=1, le=16_384)
     embedding_size: int | None = Field(None, ge=1, le=16_384)  # None: hidden_size
-    tied: bool = True
-    dropout: float = Field(0.3, ge=0.0, lt=1.0)
+    tied: bool = False
+    dropout: float = Field(0.2, ge=0.0, lt=1.0)
     context: Literal["line", "stream"] = "line"
 
     @model_validator(mode="after")
@@ -40,9 +40,16 @@ class WindowSettings(Section):
         return "forward"
 
 
+class WindowTraining(TrainSettings):
+    """Training of a window model: a high rate with decay of the weights."""
+
+    learning_rate: float = Field(0.008, gt=0.0)
+    weight_decay: float = Field(0.1, ge=0.0)
+
+
 class WindowRun(RunSettings):
     """Settings of `unrolled train window`."""
 
     task: Literal["window"] = "window"
     model: WindowSettings = WindowSettings()
-    train: TrainSettings = TrainSettings()
+    train: WindowTraining = WindowTraining()
