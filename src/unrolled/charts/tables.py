@@ -1,4 +1,4 @@
-"""Tables of counts, drawn as charts.py draws all else."""
+"""Tables of counts."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unrolled.charts import BLUE, finite, themed
+from unrolled.charts.base import BLUE, finite, shades, themed
 from unrolled.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def confusion(labels: Sequence[str], counts: ArrayLike, *, title: str = "") -> "
         y=alt.Y("true:N", sort=list(labels), title="true label"),
         tooltip=["true:N", "said:N", "count:Q", alt.Tooltip("share:Q", format=".1%")],
     )
-    scale = alt.Scale(domain=[0.0, 1.0], range=["white", BLUE])
+    scale = shades([0.0, 1.0], ["white", BLUE])
     legend = alt.Legend(title="share of the row", format=".0%")
     squares = base.mark_rect(stroke="#E6E6E6").encode(
         color=alt.Color("share:Q", scale=scale, legend=legend)

@@ -1,8 +1,10 @@
+"""A table of counts is drawn as it is, and every refusal says why."""
+
 import numpy as np
 import pytest
 
-from unrolled.charts import save
-from unrolled.charts_tables import MOST_LABELS, confusion
+from unrolled.charts.page import save
+from unrolled.charts.tables import MOST_LABELS, confusion
 from unrolled.errors import ConfigError, NumericError
 
 

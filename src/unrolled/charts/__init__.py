@@ -1,0 +1,30 @@
+"""Every picture, once: an Altair chart from plain arrays, and one way to save it.
+
+Altair is imported inside the functions, so importing this package is cheap.
+Nothing here uses the network: an HTML page carries its scripts inside.
+"""
+
+from unrolled.charts.attention import alignment_links, attention_map
+from unrolled.charts.beam import BeamNode, beam_tree
+from unrolled.charts.cells import surprise, token_shares
+from unrolled.charts.lines import curves, gradient_curve, length_curve, width_curve
+from unrolled.charts.loss import loss_curve
+from unrolled.charts.page import save, stack
+from unrolled.charts.tables import confusion
+
+__all__ = [
+    "BeamNode",
+    "alignment_links",
+    "attention_map",
+    "beam_tree",
+    "confusion",
+    "curves",
+    "gradient_curve",
+    "length_curve",
+    "loss_curve",
+    "save",
+    "stack",
+    "surprise",
+    "token_shares",
+    "width_curve",
+]
