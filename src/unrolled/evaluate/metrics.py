@@ -22,10 +22,12 @@ COMPARED = {  # what two scores must have in common to be compared
     "perplexity": TOKEN_COUNTS,
     "cross_entropy": TOKEN_COUNTS,
     "bits_per_character": ("lines", "characters"),
+    "bleu": (*EXAMPLES, "nrefs", "case", "tok", "smooth"),
+    "chrf": (*EXAMPLES, "nrefs", "case", "nc", "nw", "space"),
 }
 HIGHER_IS_BETTER = {
     *("accuracy", "balanced_accuracy", "macro_f1", "unknown_accuracy", "exact_match"),
-    *("span_f1", "span_precision", "span_recall", "bleu", "chrf"),
+    *("span_f1", "span_precision", "span_recall", "bleu", "chrf", "token_accuracy"),
 }
 Floats = NDArray[np.float64]
 

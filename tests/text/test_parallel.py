@@ -1,0 +1,152 @@
+"""Sentence pairs are read from two files or one, and what is wrong is named by file and line."""
+
+import gzip
+import lzma
+import re
+
+import numpy as np
+import pytest
+
+from unrolled.errors import DataError, StorageError
+from unrolled.text.parallel import Dropped, Pair, keep_lengths, read_pairs, read_parallel
+
+WRITE = {"": open, ".gz": gzip.open, ".xz": lzma.open}
+
+
+def write(path, text, ending=""):
+    with WRITE[ending](f"{path}{ending}", "wb") as file:
+        file.write(text)
+
+
+def read(text, name="data.tsv"):
+    return read_pairs(text.split("\n"), source=name)
+
+
+# ------------------------------------------------------------------ two files
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+def test_two_files_are_joined_line_by_line(tmp_path, ending):
+    write(tmp_path / "train.v1.de", b"ein Haus\r\nzwei\n", ending)
+    write(tmp_path / "train.v1.en", b"a house\ntwo")
+    assert read_parallel(tmp_path / "train.v1", "de", "en") == ["ein Haus\ta house", "zwei\ttwo"]
+    assert read_parallel(str(tmp_path / "train.v1"), "en", "de")[1] == "two\tzwei"
+
+
+def test_a_tab_inside_a_side_becomes_a_space(tmp_path):
+    write(tmp_path / "d.a", b"x\ty\n\tz\n")
+    write(tmp_path / "d.b", b"u\nv\tw\t\n")
+    assert read_parallel(tmp_path / "d", "a", "b") == ["x y\tu", " z\tv w "]
+
+
+def test_a_blank_line_keeps_its_place(tmp_path):
+    write(tmp_path / "d.a", b"x\n\ny\n")
+    write(tmp_path / "d.b", b"u\n\nv\n")
+    lines = read_parallel(tmp_path / "d", "a", "b")
+    assert read_pairs(lines, source=tmp_path / "d") == [Pair("x", "u", 1), Pair("y", "v", 3)]
+
+
+def test_an_encoding_is_read_by_its_name(tmp_path):
+    for side in "ab":
+        write(tmp_path / f"d.{side}", "café\n".encode("latin-1"))
+    assert read_parallel(tmp_path / "d", "a", "b", encoding="latin-1") == ["café\tcafé"]
+    with pytest.raises(DataError, match=r"d\.a, line 1, column 4: byte 0xe9 is not valid utf-8"):
+        read_parallel(tmp_path / "d", "a", "b")
+
+
+def test_files_of_unequal_length_are_refused_with_both_counts(tmp_path):
+    write(tmp_path / "d.a", b"x\ny\nz\n")
+    write(tmp_path / "d.b", b"u\n", ".gz")
+    message = f"{tmp_path}/d.a has 3 lines and {tmp_path}/d.b.gz has 1, but line n of one must"
+    with pytest.raises(DataError, match=re.escape(message)) as error:
+        read_parallel(tmp_path / "d", "a", "b")
+    assert error.value.path == tmp_path / "d"
+
+
+def test_a_missing_file_is_named_with_all_that_was_looked_for(tmp_path):
+    write(tmp_path / "d.a", b"x\n")
+    with pytest.raises(StorageError, match=r"d\.b: there is no such file, and none with \.gz or"):
+        read_parallel(tmp_path / "d", "a", "b")
+
+
+def test_a_file_that_is_there_twice_is_refused(tmp_path):
+    write(tmp_path / "d.a", b"x\n")
+    write(tmp_path / "d.a", b"x\n", ".xz")
+    with pytest.raises(DataError, match=r"d\.a: there are d\.a and d\.a\.xz, but it must be clear"):
+        read_parallel(tmp_path / "d", "a", "b")
+
+
+# ------------------------------------------------------------------ one file
+
+
+def test_a_pair_is_source_tab_target():
+    assert read("ein  Haus\ta house\n\n \t \n x \t y\n") == [
+        Pair("ein  Haus", "a house", 1),
+        Pair("x", "y", 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a\tb\nc d\n", 2, "has 1 column, but must have 2: the source, a tab, the target. Put a"),
+        ("a\tb\tCC-BY\n", 1, "has 3 columns, but must have 2: the source, a tab, the target. Keep"),
+        ("a\tb\tc\td\n", 1, "has 4 columns, but must have 2"),
+        ("\na\tb\n\tb\n", 3, "the source is empty, but both sides must have text. Complete the"),
+        ("a\t \n", 1, "the target is empty, but both sides must have text. Complete the pair, or"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_and_line(text, line, message):
+    with pytest.raises(DataError, match=re.escape(message)) as error:
+        read(text)
+    assert (error.value.path, error.value.line) == ("data.tsv", line)
+
+
+def test_further_columns_are_refused_with_the_way_to_cut_them():
+    with pytest.raises(DataError, match="Keep two columns with `cut -f1,2`"):
+        read("a\tb\tCC-BY 2.0 (France)\n")
+
+
+def test_a_file_without_pairs_is_refused():
+    with pytest.raises(DataError, match=r"data\.tsv: holds no pair, but there must be some"):
+        read("\n \n\t\n")
+
+
+# ------------------------------------------------------------------ lengths
+
+
+def reason(source, target, max_length, max_ratio):
+    """Why a pair is left out, one at a time."""
+    if min(source, target) == 0:
+        return "empty"
+    if max(source, target) > max_length:
+        return "too_long"
+    return "ratio" if max(source, target) / min(source, target) > max_ratio else ""
+
+
+def test_each_pair_is_left_out_for_the_first_reason_that_holds():
+    source, target = np.random.default_rng(0).integers(0, 14, size=(2, 2000))
+    kept, dropped = keep_lengths(source, target, max_length=10, max_ratio=2.5)
+    reasons = [reason(s, t, 10, 2.5) for s, t in zip(source, target, strict=True)]
+    assert kept.tolist() == [not why for why in reasons]
+    for kind in ("empty", "too_long", "ratio"):
+        assert getattr(dropped, kind) == reasons.count(kind) > 0
+    assert dropped.total == 2000 - int(kept.sum())
+    assert dropped.pairs == 2000
+
+
+def test_the_limits_themselves_are_allowed():
+    kept, dropped = keep_lengths(np.array([10, 9]), np.array([5, 3]), max_length=10, max_ratio=3.0)
+    assert kept.tolist() == [True, True]
+    assert str(dropped) == "left out 0 of 2 pairs"
+
+
+def test_the_sentence_tells_how_many_and_why():
+    dropped = Dropped(29_000, empty=0, too_long=1010, ratio=2, max_length=100, max_ratio=9.0)
+    assert str(dropped) == (
+        "left out 1,012 of 29,000 pairs: 1,010 longer than 100 tokens, "
+        "2 with one side over 9 times as long as the other"
+    )
+    assert str(Dropped(5, 1, 0, 0, 100, 1.5)) == (
+        "left out 1 of 5 pairs: 1 with a side of no tokens"
+    )
