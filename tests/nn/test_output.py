@@ -66,3 +66,17 @@ def test_softmax_jacobian_rows_sum_to_zero_and_equal_its_formula():
     jacobian = torch.autograd.functional.jacobian(lambda x: x.softmax(0), z)
     torch.testing.assert_close(jacobian, torch.diag(p) - torch.outer(p, p))
     torch.testing.assert_close(jacobian.sum(1), torch.zeros(5, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("smoothing", [0.1, 0.5])
+def test_smoothed_value_and_gradients_equal_torch(smoothing):
+    hidden, weight, bias, targets = inputs(33, 65, 9)
+    ours = summed_nats(hidden, weight, bias, targets, smoothing=smoothing)
+    theirs = functional.cross_entropy(
+        hidden @ weight.t() + bias, targets, reduction="sum", label_smoothing=smoothing
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    got = torch.autograd.grad(-0.37 * ours, [hidden, weight, bias])
+    expected = torch.autograd.grad(-0.37 * theirs, [hidden, weight, bias])
+    for g, e in zip(got, expected, strict=True):
+        torch.testing.assert_close(g, e, rtol=1e-11, atol=1e-12)

@@ -21,6 +21,7 @@ from unrolled.app.info import info
 from unrolled.app.next import next_tokens
 from unrolled.app.predict import predict
 from unrolled.app.score import score
+from unrolled.app.trace import trace
 from unrolled.app.train import train
 from unrolled.errors import Stopped, UnrolledError
 
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the work
     "score": score,
     "generate": generate,
     "next": next_tokens,
+    "trace": trace,
     "info": info,
     "export": export,
     "import": import_arpa,

@@ -1,4 +1,7 @@
-"""`unrolled demo`: a character model of Python itself, in about a minute, with no download."""
+"""`unrolled demo`: a character model of Python itself, in about a minute, with no download.
+
+`unrolled demo dates` is in app/demo_dates.py.
+"""
 
 import json
 import sysconfig
@@ -7,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unrolled.app.demo_dates import demo_dates
 from unrolled.app.options import Minutes, Seed, Threads
 from unrolled.app.output import note, print_report
 from unrolled.app.progress import progress
-from unrolled.errors import DataError
+from unrolled.errors import DataError, not_one_of
 
 if TYPE_CHECKING:
     from unrolled.evaluate.report import Report
@@ -28,19 +32,28 @@ SETTINGS = {
 }
 PROMPT = "def "
 LINES_DRAWN = 12
+MINUTES = 1.0
 
 
 def demo(
+    what: Annotated[str, typer.Argument(help="python or dates.")] = "python",
     out: Annotated[Path, typer.Option(help="The folder to make.")] = Path("unrolled-demo"),
-    minutes: Annotated[float, Minutes] = 1.0,
+    minutes: Annotated[float | None, Minutes] = None,
     seed: Annotated[int, Seed] = 1,
     threads: Annotated[int, Threads] = 0,
 ) -> None:
+    """Learn to write Python from its own source, or to read dates; score it and draw it."""
+    if what not in DEMOS:
+        raise not_one_of("demo", what, DEMOS)
+    DEMOS[what](unused(out), minutes=minutes, seed=seed, threads=threads)
+
+
+def demo_python(folder: Path, *, minutes: float | None, seed: int, threads: int) -> None:
     """Train a model on Python's own source, score it, let it write, draw what it did."""
     from unrolled.evaluate.report import saved_reports
     from unrolled.training.run import train as run
 
-    folder = unused(out)
+    minutes = MINUTES if minutes is None else minutes
     note(f"Learning to write Python from its standard library, for {minutes:g} min, in {folder}/ …")
     write_texts(folder)
     with progress() as watch:
@@ -148,3 +161,6 @@ Pictures: {folder}/loss.png and {folder}/surprise.png. Now try:
   unrolled score {folder}/model some-file.py
   unrolled train lm --train your.txt --out your-model --minutes 10
 """
+
+
+DEMOS = {"python": demo_python, "dates": demo_dates}

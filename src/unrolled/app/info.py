@@ -20,15 +20,18 @@ def info(
 ) -> None:
     """Describe a model folder, or the installation when none is named."""
     facts = about_installation() if model is None else about_model(model)
-    reports = {} if model is None else saved(model)
+    reports, notes = ({}, []) if model is None else saved(model)
     if json:
-        print_json({**facts, **{name: report.as_json() for name, report in reports.items()}})
+        scores = {name: report.as_json() for name, report in reports.items()}
+        print_json({**facts, **scores, **({"notes": notes} if notes else {})})
         return
     width = max(map(len, facts))
     for name, value in facts.items():
         print(f"{name:<{width}}  {value}")
     for name, report in reports.items():
         print_report(report, title=f"\nOn the {name} text, when training ended")
+    for message in notes:
+        print(f"\n{message}")
 
 
 def about_installation() -> dict[str, Any]:
@@ -62,8 +65,8 @@ def about_model(folder: Path) -> dict[str, Any]:
     }
 
 
-def saved(folder: Path) -> "dict[str, Report]":
-    """The scores that were taken when training ended."""
-    from unrolled.evaluate.report import saved_reports
+def saved(folder: Path) -> "tuple[dict[str, Report], list[str]]":
+    """The scores that were taken when training ended, and what is to be known beside them."""
+    from unrolled.evaluate.report import saved_notes, saved_reports
 
-    return saved_reports(folder)
+    return saved_reports(folder), saved_notes(folder)

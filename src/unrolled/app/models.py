@@ -12,6 +12,7 @@ COMMANDS = {  # that use the models of each task
     "window": LANGUAGE,
     "classify": ("predict",),
     "tag": ("predict",),
+    "translate": ("predict", "trace"),
 }
 
 

@@ -20,7 +20,11 @@ def note(message: str) -> None:
 
 
 def print_report(report: "Report", *, title: str) -> None:
-    """Scores beside the baselines', then the recipe; says so where a baseline is not beaten."""
+    """Scores beside the baselines', then the recipe; says so where a baseline is not beaten.
+
+    Below it, for labels and tags, what stands behind the scores.
+    """
+    from unrolled.app.details import print_details
     from unrolled.evaluate.report import cell, rows
 
     measures, table = rows(report)
@@ -30,6 +34,7 @@ def print_report(report: "Report", *, title: str) -> None:
     print(f"95 % intervals in brackets; recipe: {report.scores[0].signature}")
     if unbeaten := report.unbeaten():
         print(f"The model does not beat the baseline: {', '.join(unbeaten)}.")
+    print_details(report.details)
 
 
 def print_columns(lines: list[list[str]]) -> None:

@@ -1,4 +1,4 @@
-"""`unrolled predict MODEL [INPUT]`: labels or tags, in the order of the input, as it is read."""
+"""`unrolled predict MODEL [INPUT]`: labels, tags or other texts, in the order of the input."""
 
 import sys
 from contextlib import nullcontext
@@ -11,7 +11,9 @@ from unrolled.app.models import load_for
 from unrolled.app.options import Encoding, Model
 from unrolled.app.predict_classify import predict_classes
 from unrolled.app.predict_tag import predict_tags
+from unrolled.app.predict_translate import predict_outputs
 from unrolled.app.progress import busy
+from unrolled.app.search import Alpha, Beam, MaxLength, Nbest, chosen_search
 from unrolled.errors import ConfigError
 
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")]
@@ -29,23 +31,33 @@ def predict(
     tokens: Annotated[
         bool, typer.Option("--tokens", help="The input has a word a line (taggers).")
     ] = False,
+    beam: Beam = None,
+    alpha: Alpha = None,
+    nbest: Nbest = None,
+    max_length: MaxLength = None,
     encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
-    """Label each line, or tag its words."""
+    """Label each line, tag its words, or translate it."""
     from unrolled.text.corpus import read_lines
 
     loaded = load_for("predict", model)
     lines = read_lines(data, encoding=encoding)
     typed = data == "-" and sys.stdin.isatty()  # then each line is answered when it is there
-    given: dict[str, Any] = {"json": json, "source": data, "at_once": 1 if typed else 256}
+    given: dict[str, Any] = {"json": json, "at_once": 1 if typed else 256}
+    options = {"width": beam, "alpha": alpha, "nbest": nbest, "max_length": max_length}
+    searching = any(value is not None for value in options.values())
+    labelling = {"explain": explain, "out": out is not None}
     with nullcontext() if sys.stdout.isatty() else busy(f"predicting {data}"):
-        if loaded.settings.task == "tag":
-            refuse("a tagger", explain=explain, out=out is not None)
-            predict_tags(loaded, lines, tokens=tokens, **given)
+        if loaded.settings.task == "translate":
+            refuse("a sequence-to-sequence model", tokens=tokens, **labelling)
+            predict_outputs(loaded, lines, search=chosen_search(**options), **given)
+        elif loaded.settings.task == "tag":
+            refuse("a tagger", beam=searching, **labelling)
+            predict_tags(loaded, lines, tokens=tokens, source=data, **given)
         else:
-            refuse("a classifier", tokens=tokens)
-            predict_classes(loaded, lines, explain=explain, out=out, **given)
+            refuse("a classifier", tokens=tokens, beam=searching)
+            predict_classes(loaded, lines, explain=explain, out=out, source=data, **given)
 
 
 def refuse(kind: str, **options: bool) -> None:

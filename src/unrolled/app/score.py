@@ -4,13 +4,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unrolled.app.models import load_for
 from unrolled.app.options import Encoding, Input, Json, Model
-from unrolled.app.output import print_json
+from unrolled.app.output import note, print_json
 from unrolled.app.progress import busy
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ def score(
 
     lines = read_lines(data, encoding=encoding)
     typed = data == "-" and sys.stdin.isatty()  # then each line is answered when it is there
-    scores = scored(load_for("score", model), lines, at_once=1 if typed else LINES_AT_ONCE)
     source = "<stdin>" if data == "-" else data
+    loaded = load_for("score", model)
+    if loaded.network.caution:
+        note(loaded.network.caution)
+    scores = scored(loaded, lines, source=source, at_once=1 if typed else LINES_AT_ONCE)
     shown = sys.stdout.isatty() and not (json or rank)  # the lines themselves are a sign of life
     with nullcontext() if shown else busy(f"scoring {source}"):
         if rank:
@@ -45,11 +49,19 @@ def score(
         print(*fields(total), total.text, sep="\t")
 
 
-def scored(model: "LanguageModel", lines: Iterable[str], *, at_once: int) -> "Iterator[LineScore]":
-    """Scores in input order, a block of lines at a time."""
-    lines = iter(lines)
+def scored(
+    model: "LanguageModel", lines: Iterable[str], *, source: str, at_once: int
+) -> "Iterator[LineScore]":
+    """Scores in input order, a block of lines at a time; says why one is infinite."""
+    from unrolled.evaluate.language import why_impossible
+
+    lines, number = iter(lines), 0
     while block := list(islice(lines, at_once)):
-        yield from model.score(block)
+        for line in model.score(block):
+            number += 1
+            if line.log_probability == -inf:
+                note(f"{source}, line {number}: {why_impossible(model, line.text)}.")
+            yield line
 
 
 def printed(scores: "Iterable[LineScore]") -> "Iterator[LineScore]":

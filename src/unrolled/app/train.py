@@ -1,15 +1,16 @@
 """`unrolled train TASK`: from text files to a model folder."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unrolled.app.options import Encoding, Json, Minutes, Seed, Threads
 from unrolled.app.output import note, print_json, print_report
 from unrolled.app.progress import progress
+from unrolled.app.search import From, To, checked_pair
 
-TASKS = "lm, ngram, window, classify or tag"
+TASKS = "lm, ngram, window, classify, tag or translate"
 TOLD = ("lines", "tokens", "unknown", "vocabulary", "padding")  # in a sentence of their own
 
 
@@ -20,6 +21,8 @@ def train(
     out: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
     dev: Annotated[Path | None, typer.Option(help="Data to choose the best model by.")] = None,
     test: Annotated[Path | None, typer.Option(help="Data to score the finished model on.")] = None,
+    source: From = None,
+    target: To = None,
     config: Annotated[Path | None, typer.Option(help="Settings, as TOML.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="One setting: section.key=value.")
@@ -41,7 +44,9 @@ def train(
     from unrolled.training.checkpoint import RunFolder
     from unrolled.training.run import Sources, run_settings, run_training
 
-    direct = {"train.epochs": epochs, "train.minutes": minutes, "seed": seed}
+    direct: dict[str, Any] = {"train.epochs": epochs, "train.minutes": minutes, "seed": seed}
+    if languages := checked_pair((source, target)):
+        direct |= {"languages.source": languages[0], "languages.target": languages[1]}
     overrides = parse_overrides(settings or []) | parse_options(task, context.args)
     chosen = run_settings(task, config, overrides, {**direct, "train.threads": threads})
     sources = Sources(train=train, dev=dev, test=test, encoding=encoding)
@@ -59,10 +64,11 @@ def train(
 
 def show(out: Path, *, json: bool) -> None:
     """Print the scores that were taken when training ended."""
-    from unrolled.evaluate.report import saved_reports
+    from unrolled.evaluate.report import saved_notes, saved_reports
 
     reports = saved_reports(out)
-    note(data_facts(out))
+    for message in [data_facts(out), *saved_notes(out)]:
+        note(message)
     if json:
         print_json({"model": str(out), **{name: r.as_json() for name, r in reports.items()}})
         return

@@ -24,6 +24,7 @@ from unrolled.config.classify import ClassifyRun, ClassifySettings
 from unrolled.config.language import LanguageRun, LanguageSettings
 from unrolled.config.ngram import NgramRun, NgramSettings
 from unrolled.config.tag import TagRun, TagSettings
+from unrolled.config.translate import TranslateRun, TranslateSettings
 from unrolled.config.window import WindowRun, WindowSettings
 from unrolled.errors import ConfigError, StorageError, UnrolledError, not_one_of
 
@@ -42,6 +43,8 @@ __all__ = [
     "TagSettings",
     "TokenSettings",
     "TrainSettings",
+    "TranslateRun",
+    "TranslateSettings",
     "WindowRun",
     "WindowSettings",
     "checked",
@@ -58,6 +61,7 @@ RUNS: dict[str, type[RunSettings]] = {
     "lm": LanguageRun,
     "ngram": NgramRun,
     "tag": TagRun,
+    "translate": TranslateRun,
     "window": WindowRun,
 }
 SECTIONS = ("train", "tokens", "model")  # where an option is looked for; the last one wins

@@ -46,6 +46,7 @@ class NgramSettings(Section):
     delta: float | None = Field(None, gt=0.0, le=1e9)  # "add" adds it to each count; None: 1
     factor: float | None = Field(None, gt=0.0, lt=1.0)  # "stupid" takes it a token; None: 0.4
     prune: Annotated[tuple[int, ...], BeforeValidator(_thresholds)] = ()
+    vocabulary: Literal["open", "closed"] = "open"  # closed: no chance for what was never seen
 
     @model_validator(mode="after")
     def _option_fits_smoothing(self) -> Self:
@@ -79,6 +80,11 @@ class NgramSettings(Section):
         """For each order, the count up to which its n-grams are left out."""
         given = self.prune or (0,)
         return given + given[-1:] * (self.order - len(given))
+
+    @property
+    def add_delta(self) -> float:
+        """The delta in force."""
+        return 1.0 if self.delta is None else self.delta
 
     @property
     def stupid_factor(self) -> float:

@@ -77,6 +77,12 @@ def number(value: float) -> str:
     return f"{value:.0f}" if 1000.0 <= abs(value) < 1e9 else f"{value:#.4g}"
 
 
+def saved_notes(folder: Path | str) -> list[str]:
+    """What is to be known beside them, or why there are none."""
+    values = json.loads((Path(folder) / METRICS).read_text(encoding="utf-8"))
+    return list(values.get("notes", {}).values())
+
+
 def saved_reports(folder: Path | str) -> dict[str, Report]:
     """The reports that were taken when training ended, by the name of the text."""
     values = json.loads((Path(folder) / METRICS).read_text(encoding="utf-8"))

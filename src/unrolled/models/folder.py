@@ -14,6 +14,7 @@ from unrolled.files import read_folder
 from unrolled.models.classify import ClassifyModel
 from unrolled.models.language import LanguageModel
 from unrolled.models.tag import TagModel
+from unrolled.models.translate import TranslateModel
 from unrolled.tensors import read_tensors, tensor_bytes
 
 
@@ -45,6 +46,7 @@ MODELS: dict[str, type[Model]] = {  # the one list of what exists
     "ngram": LanguageModel,
     "classify": ClassifyModel,
     "tag": TagModel,
+    "translate": TranslateModel,
     "window": LanguageModel,
 }
 

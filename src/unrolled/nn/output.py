@@ -4,6 +4,9 @@ Row by row, with z = W h + b and the right token y:
 
     nats = −log softmax(z)_y = log Σ_v exp(z_v) − z_y
     ∂nats/∂z = softmax(z) − one_hot(y)
+
+Label smoothing ε puts (1 − ε) one_hot(y) + ε / V in the place of one_hot(y), so that the target is
+never wholly certain (Szegedy et al. 2016, arXiv:1512.00567, section 7).
 """
 
 from typing import Any, NamedTuple
@@ -23,13 +26,17 @@ class Loss(NamedTuple):
     carry: tuple[Tensor, ...] | None  # the detached last state if the next batch continues this one
 
 
-def summed_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+def summed_nats(
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *, smoothing: float = 0.0
+) -> Tensor:
     """Cross-entropy of all rows together, as a scalar that can be differentiated once.
 
     hidden (N, H), weight (V, H), bias (V,), targets (N,). One (N, V) array serves as logits, as
     probabilities and as their gradient: an ordinary log-softmax makes three.
     """
-    total: Tensor = _SummedNats.apply(hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
+    total: Tensor = _SummedNats.apply(  # type: ignore[no-untyped-call]
+        hidden, weight, bias, targets, smoothing
+    )
     return total
 
 
@@ -46,24 +53,36 @@ def token_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) ->
 
 class _SummedNats(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
+    ) -> Tensor:
         z = torch.addmm(bias, hidden, weight.t())  # (N, V)
         wanted = targets[:, None]  # (N, 1)
         top = z.amax(dim=1, keepdim=True)  # (N, 1)
         right = z.gather(1, wanted) - top  # (N, 1)
+        if smoothing:
+            evenly = z.mean(dim=1, keepdim=True) - top  # (N, 1)
+            right = (1.0 - smoothing) * right + smoothing * evenly
         sums = z.sub_(top).exp_().sum(dim=1, keepdim=True)  # (N, 1)
         total = (sums.log() - right).sum()
         z.mul_(sums.reciprocal())  # softmax(z)
-        z.scatter_add_(1, wanted, z.new_full((1, 1), -1.0).expand_as(wanted))
+        if smoothing:
+            z.sub_(smoothing / z.size(1))
+        z.scatter_add_(1, wanted, z.new_full((1, 1), smoothing - 1.0).expand_as(wanted))
         ctx.save_for_backward(z, hidden, weight)
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         slope, hidden, weight = ctx.saved_tensors
         scale = grad.item()  # folded into the products, which saves a pass over (V, H)
         nothing = slope.new_zeros(())
         for_hidden = torch.addmm(nothing, slope, weight, beta=0, alpha=scale)  # (N, H)
         for_weight = torch.addmm(nothing, slope.t(), hidden, beta=0, alpha=scale)  # (V, H)
-        return for_hidden, for_weight, slope.sum(dim=0).mul_(scale), None
+        return for_hidden, for_weight, slope.sum(dim=0).mul_(scale), None, None

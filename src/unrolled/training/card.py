@@ -11,6 +11,10 @@ LANGUAGE_USE = ("generate FOLDER --tokens 300", "score FOLDER text.txt")
 KINDS = {  # of each task: what its model is, and commands that use it
     "classify": ("classifier", ("predict FOLDER texts.txt", "evaluate FOLDER labelled.tsv")),
     "tag": ("tagger", ("predict FOLDER text.txt", "evaluate FOLDER tagged.conllu")),
+    "translate": (
+        "sequence-to-sequence model",
+        ("predict FOLDER texts.txt", "evaluate FOLDER pairs.tsv"),
+    ),
     "lm": ("recurrent language model", LANGUAGE_USE),
     "ngram": ("counted n-gram language model", LANGUAGE_USE),
     "window": ("fixed-window language model", LANGUAGE_USE),

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
-from unrolled.config import NgramRun, RunSettings, settings_for
+from unrolled.config import NgramRun, RunSettings, TranslateRun, settings_for
 from unrolled.errors import ConfigError
 from unrolled.files import write_into_folder
 from unrolled.models.folder import load, model_files
 from unrolled.text.corpus import read_lines
+from unrolled.text.parallel import read_parallel
 from unrolled.training.card import model_card
 from unrolled.training.checkpoint import Progress, RunFolder
 from unrolled.training.classify import classify_job
@@ -22,6 +23,7 @@ from unrolled.training.language import language_job
 from unrolled.training.loop import Job, Trainer
 from unrolled.training.ngram import train_ngram
 from unrolled.training.tag import tag_job
+from unrolled.training.translate import translate_job
 
 PathLike = Path | str
 Watch = Callable[[Status], None]
@@ -30,6 +32,7 @@ JOBS: dict[str, Callable[..., Job]] = {  # settings, texts, sources -> job
     "lm": language_job,
     "classify": classify_job,
     "tag": tag_job,
+    "translate": translate_job,
     "window": language_job,
 }
 
@@ -49,10 +52,12 @@ class Sources:
         paths = {"train": self.train, "dev": self.dev, "test": self.test}
         return {name: path for name, path in paths.items() if path is not None}
 
-    def read(self) -> dict[str, list[str]]:
-        """The lines of each."""
+    def read(self, languages: tuple[str, str] | None = None) -> dict[str, list[str]]:
+        """The lines of each; parallel files have languages, and are named without them."""
+        if languages is None:
+            return {n: list(read_lines(p, encoding=self.encoding)) for n, p in self.paths.items()}
         return {
-            name: list(read_lines(path, encoding=self.encoding))
+            name: read_parallel(path, *languages, encoding=self.encoding)
             for name, path in self.paths.items()
         }
 
@@ -110,7 +115,8 @@ def run_training(
     """Train in the folder `out`, or go on with the run that is there, and return the model."""
     if isinstance(settings, NgramRun):  # counted, not trained: there are no steps to watch
         return train_ngram(settings, sources.paths, out, encoding=sources.encoding, resume=resume)
-    texts = sources.read()  # before a folder is made: a wrong file leaves nothing behind
+    languages = settings.languages.pair if isinstance(settings, TranslateRun) else None
+    texts = sources.read(languages)  # before a folder is made: a wrong file leaves nothing behind
     run = RunFolder(out)
     with run.held():
         agreed = run.agree(settings, texts, resume=resume)
