@@ -48,7 +48,7 @@ clean: ## remove .venv and every cache
 	touch $@
 
 .venv/runtime.stamp: .venv/torch.stamp pyproject.toml
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[demo]'
 	touch $@
 
 .venv/dev.stamp: .venv/torch.stamp pyproject.toml

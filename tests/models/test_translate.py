@@ -52,7 +52,9 @@ def test_a_wide_beam_finds_the_best_of_all():
     model = made()
     model.network.double()
     limit, alpha = 3, 0.7
-    (found,) = model.translate(["a b c"], Search(width=64, alpha=alpha, max_length=limit))
+    (found,) = model.translate(
+        ["a b c"], Search(width=64, alpha=alpha, stop="best", max_length=limit)
+    )
     source = Batch.collate([[*model.source.encode("a b c"), END]])
     best = exhaustive(
         model.network,

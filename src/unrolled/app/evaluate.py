@@ -10,7 +10,7 @@ from unrolled.app.audit import print_audit, print_bleu
 from unrolled.app.options import Encoding, Json, Model
 from unrolled.app.output import print_json, print_report
 from unrolled.app.progress import busy
-from unrolled.app.search import Alpha, Beam, From, To, chosen_search, pair_lines
+from unrolled.app.search import Alpha, Beam, From, Stop, To, chosen_search, pair_lines
 from unrolled.errors import ConfigError
 
 Data = Annotated[
@@ -26,6 +26,7 @@ def evaluate(
     target: To = None,
     beam: Beam = None,
     alpha: Alpha = None,
+    stop: Stop = None,
     audit: Annotated[
         bool, typer.Option("--audit", help="Blame model or search for wrong outputs, by width.")
     ] = False,
@@ -45,14 +46,18 @@ def evaluate(
     lines: Iterable[str]
     if loaded.settings.task == "translate":
         lines = pair_lines(loaded, data, encoding=encoding, languages=(source, target))
-        options["search"] = chosen_search(width=beam, alpha=alpha)
+        options["search"] = chosen_search(width=beam, alpha=alpha, stop=stop)
         if explain_bleu is not None:
             return print_bleu(loaded, lines, explain_bleu, options["search"], source=data)
         if audit:
             return print_audit(loaded, lines, options["search"], source=data, out=out, json=json)
     else:
-        wanted = {"from": source, "to": target, "beam": beam, "alpha": alpha, "audit": audit}
-        refuse(loaded.settings.task, **wanted, **{"explain-bleu": explain_bleu, "out": out})
+        wanted = {"from": source, "to": target, "beam": beam, "alpha": alpha, "stop": stop}
+        refuse(
+            loaded.settings.task,
+            **wanted,
+            **{"audit": audit, "explain-bleu": explain_bleu, "out": out},
+        )
         lines = read_lines(data, encoding=encoding)
     with busy(f"evaluating {model} on {data}"):
         report = evaluated(loaded, lines, source=data, **options)

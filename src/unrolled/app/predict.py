@@ -13,7 +13,7 @@ from unrolled.app.predict_classify import predict_classes
 from unrolled.app.predict_tag import predict_tags
 from unrolled.app.predict_translate import predict_outputs
 from unrolled.app.progress import busy
-from unrolled.app.search import Alpha, Beam, MaxLength, Nbest, chosen_search
+from unrolled.app.search import Alpha, Beam, MaxLength, Nbest, Stop, chosen_search
 from unrolled.errors import ConfigError
 
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")]
@@ -33,6 +33,7 @@ def predict(
     ] = False,
     beam: Beam = None,
     alpha: Alpha = None,
+    stop: Stop = None,
     nbest: Nbest = None,
     max_length: MaxLength = None,
     encoding: Encoding = "utf-8",
@@ -45,7 +46,8 @@ def predict(
     lines = read_lines(data, encoding=encoding)
     typed = data == "-" and sys.stdin.isatty()  # then each line is answered when it is there
     given: dict[str, Any] = {"json": json, "at_once": 1 if typed else 256}
-    options = {"width": beam, "alpha": alpha, "nbest": nbest, "max_length": max_length}
+    options: dict[str, Any] = {"width": beam, "alpha": alpha, "stop": stop}
+    options |= {"nbest": nbest, "max_length": max_length}
     searching = any(value is not None for value in options.values())
     labelling = {"explain": explain, "out": out is not None}
     with nullcontext() if sys.stdout.isatty() else busy(f"predicting {data}"):
