@@ -3,7 +3,9 @@
 import re
 import sysconfig
 
-from unrolled.app import demo
+import pytest
+
+from unrolled.app import demo, demo_dates
 
 
 def test_the_demo_ends_in_a_model_two_pictures_and_advice(call, tmp_path, monkeypatch):
@@ -39,3 +41,26 @@ def test_a_python_without_its_source_is_told(call, tmp_path, monkeypatch):
 def test_the_passage_begins_with_a_function():
     text = '"""Docs."""\n\nimport os\n\n\ndef first(a):\n\n    return a\n'
     assert demo.passage(text) == "def first(a):\n    return a"
+
+
+def test_the_demo_of_dates_ends_in_a_model_a_picture_and_advice(call, tmp_path, monkeypatch):
+    pytest.importorskip("babel")
+    monkeypatch.setattr(demo_dates, "TRAIN", 500)
+    monkeypatch.setattr(demo_dates, "HELD_OUT", 20)
+    out = tmp_path / "dates"
+    done = call("demo", "dates", "--minutes=0.03", "--threads=1", "--out", out)
+    assert done.code == 0, done.err
+    assert re.search(r"^model +\d", done.out, re.MULTILINE)
+    assert f"unrolled predict {out}/model" in done.out
+    assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
+    days = [
+        {line.split("\t")[1] for line in (out / f"{name}.tsv").read_text().splitlines()}
+        for name in ("train", "dev", "test")
+    ]
+    assert not days[0] & days[1] | days[0] & days[2] | days[1] & days[2]
+
+
+def test_an_unknown_demo_is_refused(call):
+    done = call("demo", "date")
+    assert done.code == 2
+    assert "demo is 'date', but must be one of dates, python. Did you mean 'dates'?" in done.err

@@ -63,7 +63,8 @@ def output_scores(
 ) -> list[Score]:
     """BLEU, chrF, exact match and token accuracy of outputs."""
     tokens = model.settings.tokens
-    counted = f"examples:{len(pairs)}|level:{tokens.level}|width:{search.width}|alpha:{search.alpha:g}|stop:{search.stop}"
+    looked = f"width:{search.width}|alpha:{search.alpha:g}|stop:{search.stop}"
+    counted = f"examples:{len(pairs)}|level:{tokens.level}|{looked}"
     return transduction_scores(
         outputs,
         [pair.target for pair in pairs],
