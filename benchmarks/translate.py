@@ -245,7 +245,7 @@ def main() -> None:
         take_weights(program, model)
     greedy, beam = Search(width=1), Search(width=WIDTH)
 
-    ours = [list(model.target.encode(text)) for text in model.predict(texts, greedy)]
+    ours = [list(model.target.encode(text)) for text in model.predict(texts, width=1)]
     theirs = greedy_ordinary(same, model, texts)
     equal = sum(a == b for a, b in zip(ours, theirs, strict=True)) / len(texts)
     print(f"greedy outputs that are equal: {equal:.1%} of {len(texts)}")

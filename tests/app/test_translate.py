@@ -54,6 +54,18 @@ def test_several_outputs_have_line_rank_and_score(call, folder, tmp_path):
     assert first["outputs"][0]["finished"] is True
 
 
+def test_outputs_are_drawn_where_a_temperature_is_given(call, folder, tmp_path):
+    text = tmp_path / "in.txt"
+    text.write_text("a b c\n" * 20)
+    drawn = [
+        call("predict", folder / "model", text, "--temperature=3", f"--seed={seed}").out
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    cold = call("predict", folder / "model", text, "--temperature=0").out
+    assert set(cold.splitlines()) == {"A B C"}
+
+
 def test_what_cannot_be_read_or_ended_is_told(call, folder, tmp_path):
     text = tmp_path / "in.txt"
     text.write_text("a b\nщ ю\na b c d\n")

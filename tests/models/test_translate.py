@@ -163,7 +163,7 @@ def test_word_for_word_reads_the_dictionary():
 )
 def test_impossible_searches_are_refused(search, message):
     with pytest.raises(ConfigError, match=message):
-        made().predict(["a"], Search(**search))
+        made().predict(["a"], **search)
 
 
 def test_a_source_of_five_thousand_tokens_is_read():

@@ -125,7 +125,7 @@ def test_what_is_left_out_is_told(tmp_path):
     data = write(tmp_path / "train.tsv", lines)
     train("translate", train=data, out=tmp_path / "model", settings=settings)
     facts = json.loads((tmp_path / "model" / "metrics.jsonl").read_text().splitlines()[0])
-    assert facts["left_out"] == 2
+    assert (facts["left_out"], facts["left_out_too_long"]) == (2, 2)
     none = {"train.max_length": 1, "train.max_ratio": 1.0}
     short = write(tmp_path / "long.tsv", ["a b c\tA B C", "b c d\tD C B"])
     with pytest.raises(DataError, match=r"has no pair to learn from: left out .* pairs"):

@@ -76,6 +76,6 @@ def print_bleu(
     if number > len(pairs):
         raise ConfigError(f"--explain-bleu is {number}, but {source} has {len(pairs)} pairs.")
     pair = pairs[number - 1]
-    (output,) = model.predict([pair.source], search)
+    ((found, *_),) = model.translate([pair.source], search)
     print(f"source       {pair.source}")
-    print(as_text(explain(output.split(), [pair.target.split()])))
+    print(as_text(explain(found.text.split(), [pair.target.split()])))

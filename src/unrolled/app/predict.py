@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unrolled.app.models import load_for
-from unrolled.app.options import Encoding, Model
+from unrolled.app.options import Encoding, Model, Seed
 from unrolled.app.predict_classify import predict_classes
 from unrolled.app.predict_tag import predict_tags
 from unrolled.app.predict_translate import predict_outputs
@@ -36,6 +36,10 @@ def predict(
     stop: Stop = None,
     nbest: Nbest = None,
     max_length: MaxLength = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Draw outputs at this temperature instead of searching.")
+    ] = None,
+    seed: Annotated[int | None, Seed] = None,
     encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
@@ -48,11 +52,12 @@ def predict(
     given: dict[str, Any] = {"json": json, "at_once": 1 if typed else 256}
     options: dict[str, Any] = {"width": beam, "alpha": alpha, "stop": stop}
     options |= {"nbest": nbest, "max_length": max_length}
-    searching = any(value is not None for value in options.values())
+    searching = any(value is not None for value in (*options.values(), temperature))
     labelling = {"explain": explain, "out": out is not None}
     with nullcontext() if sys.stdout.isatty() else busy(f"predicting {data}"):
         if loaded.settings.task == "translate":
             refuse("a sequence-to-sequence model", tokens=tokens, **labelling)
+            given |= {"temperature": temperature, "seed": seed}
             predict_outputs(loaded, lines, search=chosen_search(**options), **given)
         elif loaded.settings.task == "tag":
             refuse("a tagger", beam=searching, **labelling)

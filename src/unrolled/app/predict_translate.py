@@ -22,13 +22,29 @@ def predict_outputs(
     lines: Iterable[str],
     *,
     search: "Search",
+    temperature: float | None = None,
+    seed: int | None = None,
     json: bool = False,
     at_once: int = LINES_AT_ONCE,
 ) -> None:
-    """Print the outputs in the order of the lines; an empty line gives an empty line."""
+    """Print the outputs in the order of the lines; an empty line gives an empty line.
+
+    With a temperature they are drawn from the model's distribution rather than searched for.
+    """
+
+    def outputs(texts: list[str], first: int) -> "list[list[Translation]]":
+        if temperature is None:
+            return model.translate(texts, search)
+        own = None if seed is None else seed + first
+        sampling = Sampling(temperature=temperature)
+        drawn = model.sample(texts, sampling, seed=own, max_length=search.max_length)
+        return [[each] for each in drawn]
+
+    from unrolled.decode.sample import Sampling
+
     waiting, number, unfinished, unreadable = iter(lines), 0, [], []
     while texts := list(islice(waiting, at_once)):
-        for text, found in zip(texts, model.translate(texts, search), strict=True):
+        for text, found in zip(texts, outputs(texts, number), strict=True):
             number += 1
             print(_shown(text, found, number, json=json, several=search.nbest > 1), flush=True)
             if not found[0].finished:

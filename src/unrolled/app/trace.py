@@ -46,7 +46,7 @@ def trace(
         raise ConfigError("the text is empty, but there must be a word to look at.")
     loaded: TranslateModel = load_for("trace", model)
     search = chosen_search(width=beam, alpha=alpha, max_length=max_length)
-    found = output if output is not None else loaded.predict([text], search)[0]
+    found = output if output is not None else loaded.translate([text], search)[0][0].text
     alignment = loaded.attention(text, found)
     nodes = search_tree(loaded, text, search)
     if out is None or out.suffix == ".json":

@@ -116,9 +116,12 @@ class TranslateModel:
             "target vocabulary": len(self.target.vocabulary),
         }
 
-    def predict(self, texts: Sequence[str], search: Search = DEFAULT) -> list[str]:
-        """The best output for each text; an empty text gives an empty one."""
-        return [found[0].text for found in self.translate(texts, search)]
+    def predict(self, texts: Sequence[str], **search: Any) -> list[str]:
+        """The best output for each text; an empty text gives an empty one.
+
+        Options are those of `Search`: predict(texts, width=1, alpha=0.0).
+        """
+        return [found[0].text for found in self.translate(texts, Search(**search))]
 
     def translate(self, texts: Sequence[str], search: Search = DEFAULT) -> list[list[Translation]]:
         """The nbest outputs for each text, best first; an empty text gives one empty output."""

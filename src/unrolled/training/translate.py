@@ -57,7 +57,16 @@ class TranslateJob:
             "source_unknown": self.train.source.unknown,
             "source_vocabulary": len(self.model.source.vocabulary),
             "left_out": self.dropped.total,
+            **{f"left_out_{why}": count for why, count in self._reasons() if count},
         }
+
+    def _reasons(self) -> list[tuple[str, int]]:
+        dropped = self.dropped
+        return [
+            ("empty", dropped.empty),
+            ("too_long", dropped.too_long),
+            ("too_unlike", dropped.ratio),
+        ]
 
     def dev_loss(self) -> float:
         """Mean nats on the development pairs."""
