@@ -1,10 +1,12 @@
 """Every kind of language model side by side on one corpus, and what two of them write.
 
-    python benchmarks/side_by_side.py FOLDER [--minutes 5] [--seed 1] [--threads 2] [--only gru]…
+    python benchmarks/side_by_side.py FOLDER [--out DIR] [--epochs 5] [--seed 1] [--only GRU]…
 
 FOLDER holds a train, a dev (or valid) and a test text, as the Penn Treebank comes:
-ptb.train.txt.gz, ptb.valid.txt, ptb.test.txt. Each network trains for the same minutes, whatever
-it has learned by then. Prints Markdown for docs/results.md; what goes on meanwhile to stderr.
+ptb.train.txt.gz, ptb.valid.txt, ptb.test.txt. Recurrent networks read the text as often as is said,
+window networks as often as their recipe says. Seconds are the processor's, which other work on the
+machine hardly changes. With --out the models are kept: the same command goes on where it was
+stopped. Prints Markdown for docs/results.md; what goes on meanwhile to stderr.
 """
 
 import argparse
@@ -24,7 +26,7 @@ ORDERS = {"bigram": 2, "trigram": 3, "5-gram": 5}
 WINDOWS = {"window of 2": 2, "window of 4": 4}
 CELLS = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm"}
 NAMES = (*ORDERS, *WINDOWS, *CELLS)
-RECURRENT = {  # one layer: what five minutes are enough for
+RECURRENT = {  # one layer: what a few epochs are enough for
     "model.hidden_size": 200,
     "model.dropout": 0.2,
     "train.optimizer": "sgd",
@@ -33,7 +35,8 @@ RECURRENT = {  # one layer: what five minutes are enough for
     "train.batch_tokens": 700,
     "train.steps": 35,
 }
-PANEL = ("5-gram", "LSTM")
+SECONDS = "seconds.json"
+PANEL = ("5-gram", "RNN", "LSTM")
 TEXTS = (("train", "train"), ("dev", "dev", "valid"), ("test", "test"))  # and what a file is called
 
 
@@ -61,46 +64,57 @@ class Bench:
         self.texts = {name: text_of(options.folder, *keys) for name, *keys in TEXTS}
         self.options, self.out = options, out
 
-    def train(self, name: str) -> Path:
-        """The folder of the finished model."""
+    def folder(self, name: str) -> Path:
+        return self.out / name.replace(" ", "-")
+
+    def train(self, name: str) -> float:
+        """Train it, or go on with that; the processor's seconds it took in all."""
         task, choices = self.recipe(name)
         print(f"training {name} …", file=sys.stderr, flush=True)
-        out = self.out / name.replace(" ", "-")
-        unrolled.train(
-            task,
-            out=out,
-            seed=self.options.seed,
-            threads=self.options.threads,
-            **self.texts,
-            **choices,
-        )
-        return out
+        kept = self.out / SECONDS
+        taken = json.loads(kept.read_text()) if kept.exists() else {}
+        begin = time.process_time()
+        try:
+            unrolled.train(
+                task,
+                out=self.folder(name),
+                resume=True,
+                seed=self.options.seed,
+                threads=self.options.threads,
+                **self.texts,
+                **choices,
+            )
+        finally:
+            taken[name] = taken.get(name, 0.0) + time.process_time() - begin
+            kept.write_text(json.dumps(taken))
+        return taken[name]
 
     def recipe(self, name: str) -> tuple[str, dict[str, Any]]:
         """The task of a model, and how it is trained."""
         if name in ORDERS:
             return "ngram", {"settings": {"model.order": ORDERS[name]}}
-        minutes = self.options.minutes
         if name in WINDOWS:
             settings = {"model.window": WINDOWS[name], **self.options.small}
-            config = RECIPES / "ptb-window.toml"
-            return "window", {"config": config, "settings": settings, "minutes": minutes}
+            return "window", {"config": RECIPES / "ptb-window.toml", "settings": settings}
         settings = {**RECURRENT, "model.cell": CELLS[name], **self.options.small}
-        return "lm", {"settings": settings, "minutes": minutes}
+        return "lm", {"settings": settings, "epochs": self.options.epochs}
 
     def row(self, name: str) -> Row:
         """Train it and look at what came of it."""
-        begin = time.perf_counter()
-        folder = self.train(name)
-        seconds = time.perf_counter() - begin
+        folder = self.folder(name)
+        seconds = 0.0 if is_finished(folder) else self.train(name)
         files = json.loads((folder / "MANIFEST.json").read_text())["files"]
         return Row(
             name,
             parameters_of(folder),
             sum(entry["bytes"] for entry in files.values()),
-            seconds,
+            seconds or json.loads((self.out / SECONDS).read_text())[name],
             named(saved_reports(folder)["test"].scores, "perplexity"),
         )
+
+
+def is_finished(folder: Path) -> bool:
+    return (folder / "MANIFEST.json").exists()
 
 
 def text_of(folder: Path, *keys: str) -> Path:
@@ -113,7 +127,8 @@ def text_of(folder: Path, *keys: str) -> Path:
 
 def parameters_of(folder: Path) -> int:
     """Weights, or the n-grams of all orders, each of which has a probability."""
-    return sum(unrolled.load(folder).network.about().values())
+    about = unrolled.load(folder).network.about()
+    return sum(size for name, size in about.items() if "unseen" not in name)
 
 
 def baselines(report: Report, vocabulary: int) -> list[Row]:
@@ -137,7 +152,7 @@ def written(folder: Path, options: argparse.Namespace) -> list[str]:
 def panel(bench: Bench, names: list[str]) -> None:
     """What models write after the same words, in columns."""
     options = bench.options
-    columns = [written(bench.out / name.replace(" ", "-"), options) for name in names]
+    columns = [written(bench.folder(name), options) for name in names]
     print(f"\nWhat they write after “{options.prompt}”, seed {options.seed}; ⏎ is a line's end:\n")
     print("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
     for texts in zip(*columns, strict=True):
@@ -148,12 +163,12 @@ def run(options: argparse.Namespace, out: Path) -> None:
     """Print the table as it grows, then the panel."""
     bench = Bench(options, out)
     wanted = [name for name in NAMES if name in (options.only or NAMES)]
-    print(f"{options.minutes:g} minutes a network, {options.threads or 'all'} threads.\n")
+    print(f"{options.epochs} epochs a recurrent network, {options.threads} thread(s).\n")
     print("| model | parameters | bytes | seconds | test perplexity |\n|---|---|---|---|---|")
     for name in wanted:
         row = bench.row(name)
         if name == wanted[0]:
-            folder = out / name.replace(" ", "-")
+            folder = bench.folder(name)
             size = len(unrolled.load(folder).encoder.vocabulary)
             print(*baselines(saved_reports(folder)["test"], size), sep="\n")
         print(row, flush=True)
@@ -164,9 +179,10 @@ def run(options: argparse.Namespace, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--minutes", type=float, default=5.0, help="for each network")
+    parser.add_argument("--out", type=Path, help="keep the models here, and go on with them")
+    parser.add_argument("--epochs", type=int, default=5, help="of each recurrent network")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", action="append", choices=NAMES)
     parser.add_argument("--small", action="store_true", help="tiny networks, to try the command")
     parser.add_argument("--prompt", default="the company said")
@@ -177,8 +193,10 @@ def main() -> None:
     if options.folder is None:
         print("side_by_side: name a folder with texts; nothing is done without.", file=sys.stderr)
         return
-    with tempfile.TemporaryDirectory() as out:
-        run(options, Path(out))
+    with tempfile.TemporaryDirectory() as temporary:
+        out = options.out or Path(temporary)
+        out.mkdir(parents=True, exist_ok=True)
+        run(options, out)
 
 
 if __name__ == "__main__":

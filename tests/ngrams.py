@@ -44,12 +44,14 @@ def ngram_counts(lines, order):
 class Formulas:
     """P(word | context) by the definitions, with dictionaries and sums over the vocabulary."""
 
-    def __init__(self, lines, order, smoothing, *, delta=1.0, factor=0.4, cutoffs=None):
+    def __init__(
+        self, lines, order, smoothing, *, delta=1.0, factor=0.4, cutoffs=None, closed=False
+    ):
         self.order, self.smoothing, self.delta, self.factor = order, smoothing, delta, factor
         self.cutoffs = cutoffs or (0,) * order
         self.c = ngram_counts(lines, order)
         words = {gram[0] for gram in self.c if len(gram) == 1}
-        self.vocabulary = sorted((words | {"<unk>"}) - {"<s>"})
+        self.vocabulary = sorted((words | ({*()} if closed else {"<unk>"})) - {"<s>"})
         self.a = {gram: self.adjusted(gram) for gram in self.c}
         self.p = cache(self._p)
 

@@ -175,12 +175,14 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.parametrize("smoothing", ["mkn", "absolute", "add"])
 @pytest.mark.parametrize("order", [2, 3, 6])
-def test_kenlm_finds_the_same_probabilities(smoothing, order, tmp_path, capfd):
+@pytest.mark.parametrize("vocabulary", ["open", "closed"])
+def test_kenlm_finds_the_same_probabilities(smoothing, order, vocabulary, tmp_path, capfd):
     kenlm = pytest.importorskip("kenlm")
-    model = counted(random_lines(3, count=100), order, smoothing)
+    model = counted(random_lines(3, count=100), order, smoothing, vocabulary=vocabulary)
     write_arpa(model, tmp_path / "a.arpa")
     theirs = kenlm.Model(str(tmp_path / "a.arpa"))
-    lines = random_lines(4, count=200, words=["a", "b", "c", "f", "new"])
+    unknown = ["new"] if vocabulary == "open" else []
+    lines = random_lines(4, count=200, words=["a", "b", "c", "f", *unknown])
     encoded = model.encoder.encode_lines(lines)
     ours = -model.network.nats_in_lines(encoded) / math.log(10.0)
     found = [p for line in lines for p, *_ in theirs.full_scores(line)]

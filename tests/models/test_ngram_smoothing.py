@@ -40,6 +40,28 @@ def test_probabilities_are_those_of_the_formulas(smoothing, order):
             assert found[word] == pytest.approx(p, rel=1e-10, abs=1e-300), (context, word)
 
 
+@pytest.mark.parametrize("order", [1, 2, 4])
+@pytest.mark.parametrize("smoothing", NORMALISED)
+def test_a_closed_vocabulary_leaves_nothing_for_other_words(smoothing, order):
+    lines = random_lines(order)
+    model = counted(lines, order, smoothing, vocabulary="closed")
+    formulas = Formulas(lines, order, smoothing, closed=True)
+    assert not model.network.knows_unknown
+    for context in contexts(order, order):
+        found = step(model, *context)
+        assert math.fsum(found.values()) == pytest.approx(1.0, abs=1e-12)
+        assert found["<unk>"] == 0.0
+        for word in formulas.vocabulary:
+            assert found[word] == pytest.approx(formulas(word, context), rel=1e-10, abs=1e-300)
+
+
+def test_a_text_that_names_the_unknown_word_makes_it_one_like_any_other():
+    lines = ["a <unk> b", "b a <unk>"]
+    tables = [counted(lines, 2, vocabulary=kind).network.table for kind in ("open", "closed")]
+    for one, other in zip(*(table.levels for table in tables), strict=True):
+        np.testing.assert_array_equal(one.log_p, other.log_p)
+
+
 @pytest.mark.parametrize("order", [2, 3, 5])
 @pytest.mark.parametrize("smoothing", ["absolute", "kn", "mkn"])
 def test_pruned_probabilities_are_those_of_the_formulas(smoothing, order):

@@ -262,12 +262,17 @@ def test_a_line_longer_than_a_block_is_scored_like_any_other():
     assert -score.log_probability == pytest.approx(nats_by_stepping(model, ids), rel=1e-12)
 
 
-def test_dropout_acts_in_training_alone():
-    network = build("model.window=3", "model.dropout=0.5").network
+@pytest.mark.parametrize(
+    ("hidden", "embeddings", "acts"), [(0.5, 0.0, True), (0.0, 0.5, True), (0.0, 0.0, False)]
+)
+def test_dropout_acts_in_training_alone(hidden, embeddings, acts):
+    network = build(
+        "model.window=3", f"model.dropout={hidden}", f"model.input_dropout={embeddings}"
+    ).network
     batch = Batch.collate([[START, 4, 5, 6, END]])
     assert network.loss(batch).nats == network.loss(batch).nats
     network.train()
-    assert network.loss(batch).nats != network.loss(batch).nats
+    assert (network.loss(batch).nats != network.loss(batch).nats) == acts
 
 
 @pytest.mark.parametrize(
@@ -282,6 +287,7 @@ def test_dropout_acts_in_training_alone():
         (["model.window=1025"], r"model\.window is 1025, but must be less than or equal to 1024"),
         (["model.context=text"], r"model\.context is 'text', but must be one of line, stream"),
         (["model.dropout=1.0"], r"model\.dropout is 1\.0, but must be less than 1"),
+        (["model.input_dropout=-1"], r"model\.input_dropout is -1, but must be greater than or"),
     ],
 )
 def test_wrong_settings_are_refused(overrides, message):

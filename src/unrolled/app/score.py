@@ -53,15 +53,20 @@ def scored(
     model: "LanguageModel", lines: Iterable[str], *, source: str, at_once: int
 ) -> "Iterator[LineScore]":
     """Scores in input order, a block of lines at a time; says why one is infinite."""
-    from unrolled.evaluate.language import why_impossible
-
     lines, number = iter(lines), 0
     while block := list(islice(lines, at_once)):
         for line in model.score(block):
             number += 1
             if line.log_probability == -inf:
-                note(f"{source}, line {number}: {why_impossible(model, line.text)}.")
+                note(f"{source}, line {number}: {reason(model, line.text)}.")
             yield line
+
+
+def reason(model: "LanguageModel", text: str) -> str:
+    """Why a line has no chance; what tells it is imported only then."""
+    from unrolled.evaluate.language import why_impossible
+
+    return why_impossible(model, text)
 
 
 def printed(scores: "Iterable[LineScore]") -> "Iterator[LineScore]":

@@ -16,7 +16,8 @@ class WindowSettings(Section):
     hidden_size: int = Field(200, ge=1, le=16_384)
     embedding_size: int | None = Field(None, ge=1, le=16_384)  # None: hidden_size
     tied: bool = False
-    dropout: float = Field(0.2, ge=0.0, lt=1.0)
+    dropout: float = Field(0.2, ge=0.0, lt=1.0)  # of the hidden layer
+    input_dropout: float = Field(0.1, ge=0.0, lt=1.0)  # of the embeddings
     context: Literal["line", "stream"] = "line"
 
     @model_validator(mode="after")
@@ -44,7 +45,7 @@ class WindowTraining(TrainSettings):
     """Training of a window model: a high rate with decay of the weights."""
 
     learning_rate: float = Field(0.008, gt=0.0)
-    weight_decay: float = Field(0.1, ge=0.0)
+    weight_decay: float = Field(0.2, ge=0.0)
 
 
 class WindowRun(RunSettings):

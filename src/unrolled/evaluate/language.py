@@ -1,6 +1,7 @@
 """Evaluate a language model: scores beside the baselines on the same text."""
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,24 @@ DEV_COLUMNS = 16
 
 def evaluate_language(model: LanguageModel, lines: Iterable[str], *, source: Path | str) -> Report:
     """Perplexity on a text, read as the model was trained: in one stream or line by line."""
-    return evaluate_encoded(model, encode_known(model, lines, source=source), source=source)
+    lines = nameable(model, lines)
+    encoded = encode_known(model, lines, source=source)
+    return evaluate_encoded(model, encoded, source=source, lines=lines)
 
 
-def evaluate_encoded(model: LanguageModel, encoded: EncodedLines, *, source: Path | str) -> Report:
-    """The same, on text that is encoded already."""
+def nameable(model: LanguageModel, lines: Iterable[str]) -> Iterable[str]:
+    """The lines, held in memory if an unknown token among them may have to be named."""
+    return lines if model.network.knows_unknown else list(lines)
+
+
+def evaluate_encoded(
+    model: LanguageModel,
+    encoded: EncodedLines,
+    *,
+    source: Path | str,
+    lines: Iterable[str] = (),
+) -> Report:
+    """The same, on text that is encoded already; `lines` are what `nameable` made of it."""
     counted = Counted(
         lines=len(encoded),
         tokens=len(encoded.ids),
@@ -31,9 +45,9 @@ def evaluate_encoded(model: LanguageModel, encoded: EncodedLines, *, source: Pat
         level=model.settings.tokens.level,
         context=model.settings.model.context,
     )
-    nats = possible_nats(model, encoded, source=source)
+    nats = possible_nats(model, encoded, source=source, lines=lines)
     by_line = np.add.reduceat(nats, encoded.ends - encoded.lengths)
-    scores = surprise_scores(by_line, encoded.lengths, counted)
+    scores = surprise_scores(by_line, encoded.lengths, counted, note=model.network.recipe)
     if model.settings.model.direction == "pair":
         backward = model.line_nats(encoded, backward=True)
         for score in surprise_scores(backward, encoded.lengths, counted):
@@ -51,7 +65,7 @@ def evaluate_encoded(model: LanguageModel, encoded: EncodedLines, *, source: Pat
 
 
 def possible_nats(
-    model: LanguageModel, encoded: EncodedLines, *, source: Path | str
+    model: LanguageModel, encoded: EncodedLines, *, source: Path | str, lines: Iterable[str] = ()
 ) -> NDArray[np.float64]:
     """Surprise at each token (N,), in the context that the model was trained for.
 
@@ -61,17 +75,41 @@ def possible_nats(
     nats = model.network.nats_in_lines(encoded) if in_lines else model.stream_nats(encoded)
     if np.isfinite(nats).all():
         return nats
+    line, reason = no_chance(model, encoded, nats, lines)
+    cure = "" if model.network.knows_unknown else " and has an open vocabulary"
+    raise DataError(
+        source,
+        f"{reason}, so the perplexity is infinite. Score it with a model that is smoothed{cure}, "
+        "or take the line out.",
+        line=line + 1,
+    )
+
+
+def why_impossible(model: LanguageModel, text: str) -> str:
+    """What is to be said of a line that has no chance at all."""
+    encoded = model.encoder.encode_lines([text])
+    return no_chance(model, encoded, model.network.nats_in_lines(encoded), [text])[1]
+
+
+def no_chance(
+    model: LanguageModel,
+    encoded: EncodedLines,
+    nats: NDArray[np.float64],
+    lines: Iterable[str] = (),
+) -> tuple[int, str]:
+    """The line, from 0, of the first token whose nats are infinite, and what is to be said of it.
+
+    An unknown one is called by its own name where the lines are at hand.
+    """
     place = int(np.argmin(np.isfinite(nats)))
     line = int(np.searchsorted(encoded.ends, place, side="right"))
     begin = int(encoded.ends[line] - encoded.lengths[line])
     *before, token = model.encoder.vocabulary.decode(encoded.ids[max(begin, place - 3) : place + 1])
+    if text := next(islice(lines, line, None), ""):
+        names = [*model.encoder.split(text), token]  # the line's end has none but its own
+        token = names[place - begin]
     after = f"after {' '.join(before)!r}" if before else "at the start"
-    raise DataError(
-        source,
-        f"the model gives {token!r} {after} no chance at all, so the perplexity is infinite. "
-        "Score it with a model that is smoothed, or take the line out.",
-        line=line + 1,
-    )
+    return line, f"the model gives {token!r} {after} no chance at all"
 
 
 def mean_nats(model: LanguageModel, encoded: EncodedLines) -> float:

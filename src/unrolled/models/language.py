@@ -43,8 +43,9 @@ class LineScore(NamedTuple):
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean nats over the line's tokens."""
-        return math.exp(min(-self.log_probability / self.tokens, 709.0))
+        """exp of the mean nats over the line's tokens; infinite if one of them has no chance."""
+        nats = -self.log_probability / self.tokens
+        return math.exp(min(nats, 709.0)) if math.isfinite(nats) else math.inf
 
 
 class Suggestion(NamedTuple):

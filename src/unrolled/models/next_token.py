@@ -40,6 +40,21 @@ class NextToken(nn.Module, ABC):
         return {"parameters": sum(parameter.numel() for parameter in self.parameters())}
 
     @property
+    def recipe(self) -> str:
+        """What a score's signature says of the network, as `|key:value`; nothing if learned."""
+        return ""
+
+    @property
+    def caution(self) -> str:
+        """What a reader of its scores must know, if anything."""
+        return ""
+
+    @property
+    def knows_unknown(self) -> bool:
+        """Whether a token outside the vocabulary has any chance."""
+        return True
+
+    @property
     @abstractmethod
     def first(self) -> int:
         """The token that stands before the first of a text."""

@@ -22,11 +22,15 @@ from unrolled.models.ngram_kernels import line_nats
 from unrolled.models.ngram_query import Places, distributions, log_probabilities
 from unrolled.models.ngram_table import ZERO, Discounts, Floats, Level, NgramTable
 from unrolled.text.batch import Batch
-from unrolled.text.tokens import END, PAD, START, EncodedLines
+from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines
 from unrolled.text.vocabulary import parse_object
 
 FACTS = "ngrams.json"
 IMPOSSIBLE = 0.9 * ZERO  # below this, a log-probability stands for −∞
+SCORES = (
+    "Stupid backoff gives scores, not probabilities: they do not sum to one, so their perplexity "
+    "compares with no other model's."
+)
 
 
 @dataclass(frozen=True)
@@ -120,11 +124,12 @@ class NgramNetwork(NextToken):
         return {FACTS: self.facts.to_json()}
 
     def about(self) -> dict[str, float]:
-        """Distinct n-grams of each order, and the share of other texts' n-grams never seen."""
+        """Distinct n-grams of each order, and the share of other texts' n-grams that it lacks."""
+        lacking = "unseen or pruned" if any(self.settings.prune) else "unseen"
         return {
             **{f"{k}-grams": size for k, size in enumerate(self.facts.sizes, 1)},
             **{
-                f"{k}-grams of {name} unseen": round(share, 4)
+                f"{k}-grams of {name} {lacking}": round(share, 4)
                 for name, shares in self.facts.unseen.items()
                 for k, share in enumerate(shares, 1)
             },
@@ -132,9 +137,24 @@ class NgramNetwork(NextToken):
 
     @property
     def recipe(self) -> str:
-        """What a signature says of where its probabilities come from."""
-        kind = f"|order:{self.settings.order}|smoothing:{self.settings.smoothing}"
-        return f"{kind}|normalised:no" if self.settings.smoothing == "stupid" else kind
+        settings = self.settings
+        own = {
+            "delta": settings.add_delta if settings.smoothing == "add" else None,
+            "factor": settings.stupid_factor if settings.smoothing == "stupid" else None,
+            "normalised": "no" if settings.smoothing == "stupid" else None,
+            "prune": ",".join(map(str, settings.prune)) or None,
+            "vocabulary": "open" if self.knows_unknown else "closed",
+        }
+        pairs = {"order": settings.order, "smoothing": settings.smoothing, **own}
+        return "".join(f"|{key}:{value}" for key, value in pairs.items() if value is not None)
+
+    @property
+    def caution(self) -> str:
+        return SCORES if self.settings.smoothing == "stupid" else ""
+
+    @property
+    def knows_unknown(self) -> bool:
+        return bool(self.table.levels[0].log_p[UNK] > IMPOSSIBLE)
 
     @property
     def table(self) -> NgramTable:

@@ -12,7 +12,8 @@ with <s>, it is how often. Modified Kneser–Ney has one discount each for 1, 2,
 Chen & Goodman 1999, eqs. 15 to 26; Brants et al. 2007, eq. 5 (stupid). What is pruned gives its
 counts to γ (Heafield et al. 2013).
 
-Every P ends in the uniform distribution over the vocabulary, <unk> and </s> included, <s> not.
+Every P ends in the uniform distribution over the vocabulary, </s> and, if that is open or the text
+holds it, <unk> included, <s> not.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from unrolled.config.ngram import NgramSettings
 from unrolled.models.ngram_counts import Counts, Grams, spans
 from unrolled.models.ngram_scratch import Scratch
-from unrolled.text.tokens import PAD, START
+from unrolled.text.tokens import PAD, START, UNK
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -85,7 +86,8 @@ def estimate(
 ) -> Iterator[Estimate]:
     """The estimates of each order, from the lowest to the highest."""
     scratch = scratch or Scratch()
-    lower = uniform(len(grams[0]))
+    never = _never_predicted(grams[0], settings)
+    lower = uniform(len(grams[0]), never)
     opening = slice(0, 0)  # the n-grams that begin with <s> stand side by side
     for k, level in enumerate(grams, 1):
         above = grams[k] if k < len(grams) and settings.smoothing in ADJUSTED else None
@@ -93,17 +95,22 @@ def estimate(
         count = _adjusted(level, above, ahead, scratch) if above else level.count
         count = _predictable(count) if k == 1 else count
         discounts, fallback = discounts_of(count, settings.smoothing)
-        recipe = Recipe(settings, discounts, k, len(grams[0]) - 2)
+        recipe = Recipe(settings, discounts, k, len(grams[0]) - len(never))
         p, back = _applied(recipe, level, count, lower, opening=opening, scratch=scratch)
         yield Estimate(p, back, discounts, fallback)
         lower, opening = p, ahead
 
 
-def uniform(vocabulary_size: int) -> Floats:
-    """The chances of tokens (V,) of which nothing is known; <pad> and <s> never come."""
-    p = np.full(vocabulary_size, 1.0 / (vocabulary_size - 2))
-    p[[PAD, START]] = 0.0
+def uniform(vocabulary_size: int, never: Sequence[int] = (PAD, START)) -> Floats:
+    """The chances of tokens (V,) of which nothing is known but that some never come."""
+    p = np.full(vocabulary_size, 1.0 / (vocabulary_size - len(never)))
+    p[list(never)] = 0.0
     return p
+
+
+def _never_predicted(unigrams: Grams, settings: NgramSettings) -> tuple[int, ...]:
+    closed = settings.vocabulary == "closed" and unigrams.count[UNK] == 0
+    return (PAD, START, UNK) if closed else (PAD, START)
 
 
 def discounts_of(count: Counts, smoothing: str) -> tuple[tuple[float, ...], bool]:
@@ -183,7 +190,7 @@ def _mle(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
 
 def _add(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
     """The whole context counts, or none: shorter ones serve only where a line opens."""
-    delta = 1.0 if recipe.settings.delta is None else recipe.settings.delta
+    delta = recipe.settings.add_delta
     whole = span.opening | (recipe.k == recipe.settings.order)
     total = span.sums(span.counts) + delta * recipe.V
     p = np.where(span.spread(whole), (span.counts + delta) / span.spread(total), 1.0 / recipe.V)

@@ -8,7 +8,8 @@
 Bengio et al. 2003, "A neural probabilistic language model", JMLR 3, eq. 1. The embedding matrix is
 shared by the slots, while each slot has its own block of W: a window longer by one token has H·E
 weights more. U may be the embedding matrix itself (tied: Press & Wolf 2017, arXiv:1608.05859).
-Before a text begins, every slot holds the token `first`. Dropout acts on x and on h.
+Before a text begins, every slot holds the token `first`. Dropout acts on h, and on x less: of two
+words before, hardly anything may be missed.
 """
 
 import torch
@@ -33,7 +34,9 @@ class WindowNetwork(NextToken):
         self.embedding = nn.Embedding(V, E, _weight=torch.empty(V, E))
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         self.hidden = nn.Linear(slots * E, H)
-        self.dropout = Dropout(settings.dropout)
+        self.dropout, self.input_dropout = (
+            Dropout(share) for share in (settings.dropout, settings.input_dropout)
+        )
         self.bias = nn.Parameter(torch.zeros(V))
         self.weight = None if settings.tied else nn.Parameter(torch.empty(V, H).uniform_(-0.1, 0.1))
         self.direct = nn.Parameter(torch.zeros(V, slots * E)) if settings.direct else None
@@ -91,7 +94,7 @@ class WindowNetwork(NextToken):
 
     def _features(self, windows: Tensor) -> Tensor:
         """What the softmax compares tokens with: h, and with direct connections [h; x]."""
-        x = self.dropout(self.embedding(windows).flatten(1))  # (N, n·E)
+        x = self.input_dropout(self.embedding(windows).flatten(1))  # (N, n·E)
         h = self.dropout(torch.tanh(self.hidden(x)))  # (N, H)
         return h if self.direct is None else torch.cat([h, x], dim=1)  # (N, H + n·E)
 

@@ -112,6 +112,10 @@ class TextEncoder:
         vocabulary = tokeniser.vocabulary(text, min_count=min_count, max_size=max_size)
         return cls(tokeniser, vocabulary, level=level, splitter=splitter, lowercase=lowercase)
 
+    def split(self, text: str) -> list[str]:
+        """The tokens of a text, whether they are in the vocabulary or not."""
+        return self.tokeniser.split(text.lower() if self.lowercase else text)
+
     def encode(self, text: str) -> Ids:
         """The ids (N,) of a text, no special token added."""
         return self._ids_of([text.lower() if self.lowercase else text])[0]

@@ -9,7 +9,7 @@ import torch
 
 from unrolled.config import NgramRun, to_toml
 from unrolled.errors import ConfigError, DataError
-from unrolled.evaluate.language import encode_known, evaluate_encoded
+from unrolled.evaluate.language import encode_known, evaluate_encoded, nameable
 from unrolled.evaluate.report import Report
 from unrolled.files import clean_temporaries, write_into_folder
 from unrolled.models.folder import CARD, METRICS, SETTINGS, WEIGHTS, load
@@ -25,10 +25,9 @@ from unrolled.training.checkpoint import DATA, RunFolder
 from unrolled.training.checkpoint import METRICS as FACT_ROWS
 from unrolled.training.ngram_text import Text, apart, encoded_text
 
-VOCABULARY = (
-    "Its vocabulary is closed: every other word is read as <unk>, which has a probability of its "
-    "own. A line is predicted from <s>, which has none, to </s>, which counts as a token."
-)
+OPEN = "Its vocabulary is open: other words are read as <unk>, which has a probability of its own."
+CLOSED = "Its vocabulary is closed: any other word has no probability at all."
+LINES = "A line is predicted from <s>, which has none, to </s>, which counts as a token."
 
 Paths = Mapping[str, Path | str]  # of the train text, and of dev and test texts if there are any
 Scored = dict[str, tuple[Iterable[str], Path | str]]  # texts to score and where they came from
@@ -82,11 +81,12 @@ def _counted(
     lines, to_score = _parts(settings, texts)
     encoder, ids = encoded_text(lines, settings, scratch, source=paths["train"])
     model = count_model(settings, encoder, ids, scratch)
+    to_score = {name: (nameable(model, text), path) for name, (text, path) in to_score.items()}
     encoded = {
         name: encode_known(model, text, source=source) for name, (text, source) in to_score.items()
     }
     model = with_unseen(model, encoded)
-    reports, notes = _scores(model, encoded)
+    reports, notes = _scores(model, encoded, to_score)
     made = f"Counted with unrolled from {len(ids):,} tokens, line ends among them.{_guessed(model)}"
     return model, {
         **_model_files(model, reports, notes, made=made, scratch=scratch),
@@ -106,13 +106,14 @@ def _parts(settings: NgramRun, texts: Mapping[str, Text]) -> tuple[Iterable[str]
 
 
 def _scores(
-    model: LanguageModel, texts: Mapping[str, EncodedLines]
+    model: LanguageModel, texts: Mapping[str, EncodedLines], lines: Scored
 ) -> tuple[dict[str, Report], dict[str, str]]:
-    """A report of each text, or why there is none."""
-    reports, notes = {}, {}
+    """A report of each text, or why there is none; and what is to be known of all."""
+    reports, notes = {}, {"all": model.network.caution} if model.network.caution else {}
     for name, encoded in texts.items():
+        source, held = f"the {name} text", () if model.network.knows_unknown else lines[name][0]
         try:
-            reports[name] = evaluate_encoded(model, encoded, source=f"the {name} text")
+            reports[name] = evaluate_encoded(model, encoded, source=source, lines=held)
         except DataError as error:  # a token has no chance at all: no reason not to keep the model
             notes[name] = str(error)
     return reports, notes
@@ -127,7 +128,8 @@ def _model_files(
     scratch: Scratch,
 ) -> dict[str, bytes]:
     metrics = {**{name: report.as_json() for name, report in reports.items()}, "notes": notes}
-    told = " ".join([made, VOCABULARY, *notes.values()])
+    vocabulary = OPEN if model.network.knows_unknown else CLOSED
+    told = " ".join([made, vocabulary, LINES, *notes.values()])
     weights = tensor_view(model.network.state_dict(), scratch)
     return {
         SETTINGS: to_toml(model.settings).encode(),
