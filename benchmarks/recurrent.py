@@ -171,6 +171,25 @@ def inference_row(name: str, rows: int, H: int, rounds: int) -> Row:
     return Row(f"{name} {H}, inference, B = {rows}", mine, best, against, 1.0)
 
 
+def step_row(rows: int, H: int, rounds: int) -> Row:
+    """One step of decoding with prepared weights, against the better of torch's two ways."""
+    peer, alone = nn.LSTM(H, H, batch_first=True), nn.LSTMCell(H, H)
+    ours, x = copied(peer, LSTMCell()), torch.randn(rows, H)
+    alone.load_state_dict({k.removesuffix("_l0"): v for k, v in peer.state_dict().items()})
+    prepared, state = ours.prepared(), ours.start(rows)
+    h, c = (s[0] for s in state)
+    with torch.inference_mode():
+        check([prepared.step(x, state)[0]], [peer(x[:, None], state)[0][:, 0]], "step")
+        sides = [
+            lambda: prepared.step(x, state),
+            lambda: peer(x[:, None], state),
+            lambda: alone(x, (h, c)),
+        ]
+        mine, *others = best_times(sides, 10 * rounds)
+    against = "torch.nn.LSTM" if min(others) == others[0] else "torch.nn.LSTMCell"
+    return Row(f"LSTM {H}, one step, N = {rows}", mine, min(others), against, 1.0)
+
+
 def matmul_rate(rounds: int) -> float:
     """FLOP a second of the machine's own large matrix product."""
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
@@ -238,6 +257,9 @@ def rows(rounds: int) -> Iterator[Row]:
         for H in (128, 256, 512):
             for batch in (1, 32):
                 yield inference_row(name, batch, H, 2 * rounds)
+    for H in (256, 512):
+        for batch in (1, 4, 32, 320):
+            yield step_row(batch, H, rounds)
     for H in (256, 512, 650):
         for name in PEERS:
             yield rate_row(name, H, rounds)

@@ -109,7 +109,8 @@ class BackwardRun {
                 const T* rows[most_rows];
                 for (int r = 0; r < R; ++r) rows[r] = from + token(rows_.rows[i + r]) * stride;
                 const T* ahead = columns[tile % width] + ptrdiff_t(next - v) * G_ * H_ * L;
-                product(rows, R, columns, width, K, sums, ahead);
+                std::fill(sums, sums + R * width * L, T(0));
+                product(rows, R, columns, width, K, sums, width * L, ahead);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, lanes(v + j), load(sums + (r * width + j) * L));

@@ -20,25 +20,39 @@ inline Vec<T> activate(int activation, Vec<T> x) {
 // The state of a group of rows while it runs: (rows, H) each.
 template <class T>
 struct Running {
-    T *h, *next, *c, *reset;  // before and after the step; reset: r ⊙ h
+    T *h, *next, *c, *reset;  // before and after the step; GRU: c holds z, reset r ⊙ h
+    T* projected;             // (steps at once, rows, G · V)  W x, in vectors
+    int64_t steps_at_once;
+};
+
+// The weights of a direction as the products read them; inputs: null where the gates hold W x.
+template <class T>
+struct Packed {
+    const T* states;  // U: column v of gate g at (g · V + v) · H, in vectors
+    const T* inputs;  // W: column v of gate g at (g · V + v) · E
+    const T* biases;  // (G + 1, V)  of each gate, and the one inside r ⊙ (U_n h + b)
 };
 
 template <class T>
 class ForwardRun {
    public:
-    ForwardRun(Cell cell, const Shape& shape, const Forward<T>& at, const T* packed,
+    ForwardRun(Cell cell, const Shape& shape, const Forward<T>& at, Packed<T> packed,
                const Rows& rows, Running<T> state, Part part)
         : cell_(cell), shape_(shape), at_(at), packed_(packed), rows_(rows), state_(state),
-          part_(part), H_(shape.H), G_(cell.gates()) {}
+          part_(part), H_(shape.H), G_(cell.gates()), V_(vectors(shape.H, L)),
+          apart_(cell.kind == GRU && cell.first == RESET_AFTER ? 2 : -1),
+          width_(size_t(G_) * V_ * L), keeps_(at.before != nullptr),
+          sources_(packed.inputs ? state.steps_at_once * rows.count() : 0),
+          begins_(packed.inputs ? state.steps_at_once : 0) {}
 
     void operator()() {
-        if (at_.input) project();
         begin();
         int64_t steps = rows_.count() ? shape_.lengths[rows_.rows[0]] : 0;
         int running = rows_.count();
         for (int64_t step = 0; step < steps; ++step) {
             while (shape_.lengths[rows_.rows[running - 1]] <= step) --running;
             now_ = step;
+            if (packed_.inputs && step % state_.steps_at_once == 0) project(running, steps);
             if (cell_.kind == RNN) rnn(running);
             if (cell_.kind == LSTM) lstm(running);
             if (cell_.kind == GRU) gru(running);
@@ -64,28 +78,28 @@ class ForwardRun {
         return at_.y + row * at_.y_row + (at_.reverse ? last - now_ : now_) * at_.y_step;
     }
 
-    // The gates of this part's units: W x + b, with every bias but the one inside r ⊙ (U_n h + b).
-    void project() {
-        alignas(64) T sums[dot_rows * L];
-        for (int i = 0, R; i < rows_.count(); i += R) {
-            R = std::min(dot_rows, rows_.count() - i);
-            const T* rows[dot_rows];
-            for (int r = 0; r < R; ++r)
-                rows[r] = at_.input + shape_.offsets[rows_.rows[i + r]] * at_.E;
-            for (int gate = 0; gate < G_; ++gate) {
-                bool inside = cell_.kind == GRU && cell_.first == RESET_AFTER && gate == 2;
-                for (int u = part_.first * L; u < std::min(H_, part_.last * L); ++u) {
-                    size_t unit = size_t(gate) * H_ + u;
-                    const T* weights = at_.input_weights + unit * at_.E;
-                    T bias = at_.input_bias ? at_.input_bias[unit] : T(0);
-                    if (at_.state_bias && !inside) bias += at_.state_bias[unit];
-                    dots<T, 1>(rows, R, &weights, int(at_.E), sums, 0);
-                    for (int r = 0; r < R; ++r)
-                        at_.gates[shape_.offsets[rows_.rows[i + r]] * G_ * H_ + unit] =
-                            sums[r * L] + bias;
-                }
-            }
+    // W x of some steps from this one on: few enough to stay in the cache until they are used, and
+    // many enough for each weight to serve many rows.
+    void project(int running, int64_t steps) {
+        int64_t from = now_, count = 0, end = std::min(steps, now_ + state_.steps_at_once);
+        for (; now_ < end; ++now_) {
+            while (shape_.lengths[rows_.rows[running - 1]] <= now_) --running;
+            begins_.data()[now_ - from] = count;
+            for (int i = 0; i < running; ++i)
+                sources_.data()[count++] = at_.input + token(rows_.rows[i]) * at_.E;
         }
+        now_ = from;
+        for (int g = 0; g < G_; ++g)
+            part_.sweep(0, most_columns, [&](int v, int width, int) {
+                T* out = state_.projected + (size_t(g) * V_ + v) * L;
+                for (int64_t i = 0; i < count; ++i)
+                    std::fill(out + i * width_, out + i * width_ + width * L, T(0));
+                for (int64_t i = 0, R; i < count; i += R) {
+                    R = next_tile(int(count - i), width);
+                    columns_of(packed_.inputs, int(at_.E), sources_.data() + i, int(R),
+                               {v, width, g, 1, 0, 0}, out + i * width_, width_);
+                }
+            });
     }
 
     void begin() {
@@ -113,25 +127,22 @@ class ForwardRun {
         if (last > first) std::memcpy(to + first, from + first, (last - first) * sizeof(T));
     }
 
-    // For each running row i and vector v of this part: each(i, v, sums), where sums holds the
-    // products of `input` with `gates` gates from `gate` on, `stride` apart.
+    // For each running row i and vector v of this part: each(i, v, sums, stride), where sums holds
+    // W x + b and the products of `state` for `gates` gates from `gate` on, `stride` apart.
     template <class Each>
-    void products(const T* input, int running, int gate, int gates, Each each) {
-        if (!packed_) return unpacked_products(input, running, gate, gates, each);
-        int V = vectors(H_, L);
+    void products(const T* state, int running, int gate, int gates, Each each) {
         alignas(64) T sums[most_rows * most_columns * L];
-        part_.sweep(now_, most_columns / gates, [&](int v, int width, int next) {
-            const T* columns[most_columns];
-            for (int g = 0; g < gates; ++g)
-                for (int j = 0; j < width; ++j)
-                    columns[g * width + j] = packed_ + (size_t(gate + g) * V + v + j) * H_ * L;
+        int together = packed_.states ? most_columns / gates : 1;
+        part_.sweep(now_, together, [&](int v, int width, int next) {
             int C = gates * width, tile = 0;
             for (int i = 0, R; i < running; i += R, ++tile) {
-                R = next_tile(running - i, C);
+                R = packed_.states ? next_tile(running - i, C) : std::min(dot_rows, running - i);
                 const T* rows[most_rows];
-                for (int r = 0; r < R; ++r) rows[r] = input + size_t(i + r) * H_;
-                const T* ahead = columns[tile % C] + ptrdiff_t(next - v) * H_ * L;
-                product(rows, R, columns, C, H_, sums, ahead);
+                for (int r = 0; r < R; ++r) rows[r] = state + size_t(i + r) * H_;
+                Block block{v, width, gate, gates, next - v, tile};
+                take(i, R, block, sums);
+                fetch(i + R, std::min(R, running - i - R), block);
+                multiply(rows, R, block, sums);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, sums + (r * C + j) * L, width * L);
@@ -139,22 +150,64 @@ class ForwardRun {
         });
     }
 
-    template <class Each>
-    void unpacked_products(const T* input, int running, int gate, int gates, Each each) {
-        alignas(64) T sums[dot_rows * most_columns * L] = {};
-        for (int v = part_.first; v < part_.last; ++v)
-            for (int i = 0, R; i < running; i += R) {
-                R = std::min(dot_rows, running - i);
-                const T* rows[dot_rows];
-                for (int r = 0; r < R; ++r) rows[r] = input + size_t(i + r) * H_;
-                for (int lane = 0; lane < lanes(v); ++lane) {
-                    const T* weights[most_columns];
-                    for (int g = 0; g < gates; ++g)
-                        weights[g] = at_.weights + (size_t(gate + g) * H_ + v * L + lane) * H_;
-                    dots(rows, R, weights, gates, H_, sums, lane);
-                }
-                for (int r = 0; r < R; ++r) each(i + r, v, sums + r * gates * L, L);
-            }
+    // The vectors v … v + width − 1 of some gates; ahead: how far the next ones are.
+    struct Block {
+        int v, width, gate, gates, ahead, tile;
+    };
+
+    void multiply(const T* const* rows, int R, const Block& block, T* sums) const {
+        if (packed_.states)
+            return columns_of(packed_.states, H_, rows, R, block, sums, block.gates * block.width * L);
+        for (int lane = 0; lane < lanes(block.v); ++lane) {
+            const T* weights[most_columns];
+            for (int g = 0; g < block.gates; ++g)
+                weights[g] = at_.weights + (size_t(block.gate + g) * H_ + block.v * L + lane) * H_;
+            dots(rows, R, weights, block.gates, H_, sums, lane);
+        }
+    }
+
+    void columns_of(const T* packed, int K, const T* const* rows, int R, const Block& block,
+                    T* sums, size_t stride) const {
+        const T* columns[most_columns];
+        int C = block.gates * block.width;
+        for (int g = 0; g < block.gates; ++g)
+            for (int j = 0; j < block.width; ++j)
+                columns[g * block.width + j] =
+                    packed + (size_t(block.gate + g) * V_ + block.v + j) * K * L;
+        const T* ahead = columns[block.tile % C] + ptrdiff_t(block.ahead) * K * L;
+        product(rows, R, columns, C, K, sums, stride, ahead);
+    }
+
+    // What the sums of a tile begin with. All at once: read one by one, each after the writes of the
+    // row before, they would be waited for.
+    void take(int i, int R, const Block& block, T* sums) const {
+        for (int r = i; r < i + R; ++r)
+            for (int g = block.gate; g < block.gate + block.gates; ++g)
+                for (int j = block.v; j < block.v + block.width; ++j, sums += L)
+                    store(sums, g == apart_ ? bias(G_, j) : input(r, g, j));
+    }
+
+    Vec<T> bias(int g, int v) const { return load(packed_.biases + (size_t(g) * V_ + v) * L); }
+
+    // W x + b.
+    Vec<T> input(int i, int g, int v) const {
+        if (!packed_.inputs) return load(gate(i, g, v), lanes(v)) + bias(g, v);
+        int64_t row = begins_.data()[now_ % state_.steps_at_once] + i;
+        return load(state_.projected + row * width_ + (size_t(g) * V_ + v) * L) + bias(g, v);
+    }
+
+    // Vector v of a gate of row i.
+    T* gate(int i, int g, int v) const {
+        return at_.gates + (token(rows_.rows[i]) * G_ + g) * H_ + v * L;
+    }
+
+    // Begin to fetch what the next tile will take.
+    void fetch(int i, int R, const Block& block) const {
+        if (packed_.inputs) return;
+        for (int r = i; r < i + R; ++r)
+            for (int g = block.gate; g < block.gate + block.gates; ++g)
+                for (int j = block.v; j < block.v + block.width; ++j)
+                    __builtin_prefetch(gate(r, g, j), 1, 2);
     }
 
     // h after the step, wherever it is wanted; before: what it was.
@@ -162,16 +215,15 @@ class ForwardRun {
         int row = rows_.rows[i];
         store(state_.next + size_t(i) * H_ + v * L, h, n);
         store(output(row) + v * L, h, n);
-        if (at_.before) store(at_.before + token(row) * H_ + v * L, before, n);
+        if (keeps_) store(at_.before + token(row) * H_ + v * L, before, n);
     }
 
     // h' = φ(a)
     void rnn(int running) {
         products(state_.h, running, 0, 1, [&](int i, int v, const T* sums, int) {
             int n = lanes(v);
-            T* gate = at_.gates + token(rows_.rows[i]) * H_ + v * L;
-            Vec<T> h = activate<T>(cell_.first, load(gate, n) + load(sums));
-            store(gate, h, n);
+            Vec<T> h = activate<T>(cell_.first, load(sums));
+            if (keeps_) store(gate(i, 0, v), h, n);
             put(i, v, h, load(state_.h + size_t(i) * H_ + v * L, n), n);
         });
     }
@@ -180,14 +232,13 @@ class ForwardRun {
     void lstm(int running) {
         bool full = cell_.second == PEEPHOLE_FULL, peeks = cell_.second != NO_PEEPHOLE;
         const T* out = at_.peephole + (full ? 2 * H_ : 0);
-        products(state_.h, running, 0, 4, [&](int r, int v, const T* sums, int stride) {
-            int n = lanes(v), row = rows_.rows[r];
-            T* gate = at_.gates + token(row) * 4 * H_ + v * L;
+        auto each = [&](int r, int v, const T* sums, int stride) {
+            int n = lanes(v);
             Vec<T> c = load(state_.c + size_t(r) * H_ + v * L, n);
-            Vec<T> i = load(gate, n) + load(sums);
-            Vec<T> f = load(gate + H_, n) + load(sums + stride);
-            Vec<T> g = tanh<T>(load(gate + 2 * H_, n) + load(sums + 2 * stride));
-            Vec<T> o = load(gate + 3 * H_, n) + load(sums + 3 * stride);
+            Vec<T> i = load(sums);
+            Vec<T> f = load(sums + stride);
+            Vec<T> g = tanh<T>(load(sums + 2 * stride));
+            Vec<T> o = load(sums + 3 * stride);
             if (full) {
                 i += load(at_.peephole + v * L, n) * c;
                 f += load(at_.peephole + H_ + v * L, n) * c;
@@ -198,14 +249,17 @@ class ForwardRun {
             if (peeks) o += load(out + v * L, n) * c;
             o = sigmoid<T>(o);
             Vec<T> h = o * (cell_.first == OUTPUT_TANH ? tanh<T>(c) : c);
-            store(gate, i, n);
-            store(gate + H_, f, n);
-            store(gate + 2 * H_, g, n);
-            store(gate + 3 * H_, o, n);
             store(state_.c + size_t(r) * H_ + v * L, c, n);
-            if (at_.cells) store(at_.cells + token(row) * H_ + v * L, c, n);
+            if (keeps_) {
+                store(gate(r, 0, v), i, n);
+                store(gate(r, 1, v), f, n);
+                store(gate(r, 2, v), g, n);
+                store(gate(r, 3, v), o, n);
+                store(at_.cells + token(rows_.rows[r]) * H_ + v * L, c, n);
+            }
             put(r, v, h, load(state_.h + size_t(r) * H_ + v * L, n), n);
-        });
+        };
+        products(state_.h, running, 0, 4, each);
     }
 
     void gru(int running) {
@@ -216,92 +270,75 @@ class ForwardRun {
 
     // n = tanh(W_n x + r ⊙ (U_n h + b))
     void gru_after(int running) {
-        products(state_.h, running, 0, 3, [&](int i, int v, const T* sums, int stride) {
-            int n = lanes(v);
-            int64_t at = token(rows_.rows[i]);
-            T* gate = at_.gates + at * 3 * H_ + v * L;
-            Vec<T> r = sigmoid<T>(load(gate, n) + load(sums));
-            Vec<T> z = sigmoid<T>(load(gate + H_, n) + load(sums + stride));
+        auto each = [&](int i, int v, const T* sums, int stride) {
+            Vec<T> r = sigmoid<T>(load(sums));
+            Vec<T> z = sigmoid<T>(load(sums + stride));
             Vec<T> inner = load(sums + 2 * stride);
-            if (at_.bias) inner += load(at_.bias + v * L, n);
-            Vec<T> candidate = tanh<T>(load(gate + 2 * H_, n) + r * inner);
-            store(gate, r, n);
-            if (at_.inner) store(at_.inner + at * H_ + v * L, inner, n);
-            gru_put(i, v, gate + H_, z, candidate);
-        });
+            gru_keep(i, v, r, inner);
+            gru_put(i, v, 1, z, tanh<T>(input(i, 2, v) + r * inner));
+        };
+        products(state_.h, running, 0, 3, each);
     }
 
     // n = tanh(W_n x + U_n (r ⊙ h))
     void gru_before(int running) {
-        products(state_.h, running, 0, 2, [&](int i, int v, const T* sums, int stride) {
+        auto reset = [&](int i, int v, const T* sums, int stride) {
             int n = lanes(v);
-            int64_t at = token(rows_.rows[i]);
-            T* gate = at_.gates + at * 3 * H_ + v * L;
-            Vec<T> r = sigmoid<T>(load(gate, n) + load(sums));
-            Vec<T> reset = r * load(state_.h + size_t(i) * H_ + v * L, n);
-            store(gate, r, n);
-            store(gate + H_, sigmoid<T>(load(gate + H_, n) + load(sums + stride)), n);
-            store(state_.reset + size_t(i) * H_ + v * L, reset, n);
-            if (at_.inner) store(at_.inner + at * H_ + v * L, reset, n);
-        });
+            size_t at = size_t(i) * H_ + v * L;
+            Vec<T> r = sigmoid<T>(load(sums)), inner = r * load(state_.h + at, n);
+            store(state_.reset + at, inner, n);
+            store(state_.c + at, sigmoid<T>(load(sums + stride)), n);
+            gru_keep(i, v, r, inner);
+        };
+        products(state_.h, running, 0, 2, reset);
         part_.meeting->wait();
         products(state_.reset, running, 2, 1, [&](int i, int v, const T* sums, int) {
-            T* gate = at_.gates + token(rows_.rows[i]) * 3 * H_ + v * L;
-            Vec<T> candidate = tanh<T>(load(gate + 2 * H_, lanes(v)) + load(sums));
-            gru_put(i, v, gate + H_, load(gate + H_, lanes(v)), candidate);
+            Vec<T> z = load(state_.c + size_t(i) * H_ + v * L, lanes(v));
+            gru_put(i, v, 1, z, tanh<T>(load(sums)));
         });
     }
 
     // n = tanh(W_n x + U_n h)
     void gru_none(int running) {
-        products(state_.h, running, 0, 2, [&](int i, int v, const T* sums, int stride) {
-            int n = lanes(v);
-            T* gate = at_.gates + token(rows_.rows[i]) * 2 * H_ + v * L;
-            Vec<T> z = sigmoid<T>(load(gate, n) + load(sums));
-            gru_put(i, v, gate, z, tanh<T>(load(gate + H_, n) + load(sums + stride)));
-        });
+        auto each = [&](int i, int v, const T* sums, int stride) {
+            Vec<T> z = sigmoid<T>(load(sums));
+            gru_put(i, v, 0, z, tanh<T>(load(sums + stride)));
+        };
+        products(state_.h, running, 0, 2, each);
     }
 
-    // h' = h + w ⊙ (n − h), where w is 1 − z ("keep") or z ("write"); gate: where z and n lie.
-    void gru_put(int i, int v, T* gate, Vec<T> z, Vec<T> candidate) {
+    void gru_keep(int i, int v, Vec<T> r, Vec<T> inner) {
+        if (!keeps_) return;
+        store(gate(i, 0, v), r, lanes(v));
+        store(at_.inner + token(rows_.rows[i]) * H_ + v * L, inner, lanes(v));
+    }
+
+    // h' = h + w ⊙ (n − h), where w is 1 − z ("keep") or z ("write"); at: which gate z is.
+    void gru_put(int i, int v, int at, Vec<T> z, Vec<T> candidate) {
         int n = lanes(v);
         Vec<T> h = load(state_.h + size_t(i) * H_ + v * L, n);
         Vec<T> written = cell_.second == KEEP ? T(1) - z : z;
-        store(gate, z, n);
-        store(gate + H_, candidate, n);
+        if (keeps_) {
+            store(gate(i, at, v), z, n);
+            store(gate(i, at + 1, v), candidate, n);
+        }
         put(i, v, h + written * (candidate - h), h, n);
     }
 
     Cell cell_;
     const Shape& shape_;
     const Forward<T>& at_;
-    const T* packed_;
+    Packed<T> packed_;
     const Rows& rows_;
     Running<T> state_;
     Part part_;
-    int H_, G_;
+    int H_, G_, V_;
+    int apart_;     // the gate whose two parts are not added up: n of a GRU that resets after
+    size_t width_;  // of a row of W x
+    bool keeps_;    // for a way back
+    Buffer<const T*> sources_;
+    Buffer<int64_t> begins_;
     int64_t now_ = 0;
 };
-
-template <class T>
-void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int directions) {
-    constexpr int L = Lanes<T>::count;
-    int G = cell.gates(), H = shape.H, V = vectors(H, L);
-    size_t matrix = size_t(V) * H * L, all = size_t(shape.B) * H;
-    bool packs = plan.most_steps > 2;  // else packing would take longer than it saves
-    Buffer<T> packed(packs ? directions * G * matrix : 0), states(directions * 4 * all);
-    auto pack = [&](int i) {
-        int direction = i / (G * V), gate = i / V % G, v = i % V;
-        pack_transposed(at[direction].weights + size_t(gate) * H * H, H, H, v,
-                        packed.data() + (direction * G + gate) * matrix);
-    };
-    auto run = [&](int direction, int group, Part part) {
-        T* own = states.data() + direction * 4 * all + size_t(plan.starts[group]) * H;
-        Running<T> state{own, own + all, own + 2 * all, own + 3 * all};
-        const T* weights = packs ? packed.data() + direction * G * matrix : nullptr;
-        ForwardRun<T>(cell, shape, at[direction], weights, plan.groups[group], state, part)();
-    };
-    run_plan(plan, shape, directions, packs ? directions * G * V : 0, V, pack, run);
-}
 
 }  // namespace UNROLLED_ISA

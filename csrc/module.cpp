@@ -66,9 +66,9 @@ std::vector<Forward<T>> forwards(const std::vector<Numbers>& directions) {
     std::vector<Forward<T>> result;
     for (const Numbers& d : directions)
         result.push_back({d[0], at<T>(d[1]), at<T>(d[2]), at<T>(d[3]), at<T>(d[4]), at<T>(d[5]),
-                          at<T>(d[6]), at<T>(d[7]), at<T>(d[8]), at<T>(d[9]), at<T>(d[10]), d[11],
-                          d[12], at<T>(d[13]), at<T>(d[14]), at<T>(d[15]), at<T>(d[16]),
-                          at<T>(d[17]), at<T>(d[18]), d[19]});
+                          at<T>(d[6]), at<T>(d[7]), at<T>(d[8]), at<T>(d[9]), at<T>(d[10]),
+                          at<T>(d[11]), d[12], d[13], at<T>(d[14]), at<T>(d[15]), at<T>(d[16]),
+                          at<T>(d[17]), at<T>(d[18]), at<T>(d[19]), d[20]});
     return result;
 }
 
@@ -108,6 +108,19 @@ void backward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
         kernels->backward32(cell, shape, plan, backwards<float>(directions).data(), D);
 }
 
+// How many numbers weights (G·H, K) take when they are packed.
+int64_t packed_size(bool wide, int G, int H, int K) {
+    int lanes = kernels->bytes / (wide ? 8 : 4);
+    return int64_t(G) * ((H + lanes - 1) / lanes) * lanes * K;
+}
+
+void pack(bool wide, int64_t weights, int G, int H, int K, int64_t packed) {
+    if (wide)
+        kernels->pack64(at<double>(weights), G, H, K, at<double>(packed));
+    else
+        kernels->pack32(at<float>(weights), G, H, K, at<float>(packed));
+}
+
 void use(const char* name) {
     for (const Kernels* candidate : supported())
         if (std::string(candidate->name) == name) {
@@ -126,5 +139,7 @@ NB_MODULE(_kernels, module) {
     module.def("use", &use);
     module.def("forward", &forward, nb::call_guard<nb::gil_scoped_release>());
     module.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
+    module.def("packed_size", &packed_size);
+    module.def("pack", &pack, nb::call_guard<nb::gil_scoped_release>());
     bind_ngram(module);
 }

@@ -25,6 +25,12 @@ struct Plan {
     std::vector<int> starts;   // of each group: how many rows the groups before it have
 
     int count() const { return int(groups.size()); }
+
+    int most_rows() const {
+        int most = 0;
+        for (const Rows& group : groups) most = most < group.count() ? group.count() : most;
+        return most;
+    }
 };
 
 Plan make_plan(Cell cell, const Shape& shape, int directions, size_t number_bytes);

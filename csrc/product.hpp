@@ -1,7 +1,7 @@
 // The matrix product of a few rows with packed weights: the inner loop of every recurrent layer.
 //
-// Weights are packed once a call into columns: `K` rows of one vector each, so that a column is
-// read from front to back. A tile is up to 8 rows times up to 4 columns, small enough for all
+// Weights are packed once a call, or once for many, into columns: `K` rows of one vector each, so
+// that a column is read from front to back. A tile is up to 8 rows times up to 4 columns, small enough for all
 // its sums to stay in registers while k runs from 0 to K. Each sum runs in the order of k, whatever
 // the tile: results depend neither on how rows are grouped nor on how many threads there are.
 #pragma once
@@ -18,11 +18,14 @@ constexpr int tile_rows(int columns) {
     return std::min(most_rows, UNROLLED_ACCUMULATORS / columns);
 }
 
-// out[r][c] = Σ_k rows[r][k] · columns[c][k],  each out[r][c] a vector. `ahead` is a column that will
-// be wanted soon: it is fetched on the way.
+// out[r][c] += Σ_k rows[r][k] · columns[c][k],  each out[r][c] a vector, its rows `stride` apart.
+// `ahead` is a column that will be wanted soon: it is fetched on the way.
 template <class T, int R, int C>
-inline void tile(const T* const* rows, const T* const* columns, int K, T* out, const T* ahead) {
-    Vec<T> sums[R][C] = {};
+inline void tile(const T* const* rows, const T* const* columns, int K, T* out, size_t stride,
+                 const T* ahead) {
+    Vec<T> sums[R][C];
+    for (int r = 0; r < R; ++r)
+        for (int c = 0; c < C; ++c) sums[r][c] = load(out + r * stride + c * Lanes<T>::count);
     const T* row[R];
     const T* column[C];
     for (int r = 0; r < R; ++r) row[r] = rows[r];
@@ -40,11 +43,11 @@ inline void tile(const T* const* rows, const T* const* columns, int K, T* out, c
         }
     }
     for (int r = 0; r < R; ++r)
-        for (int c = 0; c < C; ++c) store(out + (r * C + c) * Lanes<T>::count, sums[r][c]);
+        for (int c = 0; c < C; ++c) store(out + r * stride + c * Lanes<T>::count, sums[r][c]);
 }
 
 template <class T>
-using Tile = void (*)(const T* const* rows, const T* const* columns, int K, T* out,
+using Tile = void (*)(const T* const* rows, const T* const* columns, int K, T* out, size_t stride,
                       const T* ahead);
 
 template <class T, int C, int R = tile_rows(C)>
@@ -58,16 +61,16 @@ Tile<T> tile_of(int rows) {
 
 template <class T>
 inline void product(const T* const* rows, int R, const T* const* columns, int C, int K, T* out,
-                    const T* ahead) {
+                    size_t stride, const T* ahead) {
     Tile<T> run = C == 4   ? tile_of<T, 4>(R)
                   : C == 3 ? tile_of<T, 3>(R)
                   : C == 2 ? tile_of<T, 2>(R)
                            : tile_of<T, 1>(R);
-    run(rows, columns, K, out, ahead);
+    run(rows, columns, K, out, stride, ahead);
 }
 
 // The same sums from weights that are not packed, for too few steps to pay for packing: lane l of
-// out[r][c] = Σ_k rows[r][k] · weights[c][k], one unit at a time, with k across the lanes.
+// out[r][c] += Σ_k rows[r][k] · weights[c][k], one unit at a time, with k across the lanes.
 template <class T, int R, int C>
 inline void dots(const T* const* rows, const T* const* weights, int K, T* out, int lane) {
     constexpr int L = Lanes<T>::count;
@@ -88,7 +91,7 @@ inline void dots(const T* const* rows, const T* const* weights, int K, T* out, i
         Vec<T> weight = whole < K ? load(weights[c] + whole, K - whole) : Vec<T>{};
         for (int r = 0; r < R; ++r) {
             if (whole < K) sums[r][c] += load(rows[r] + whole, K - whole) * weight;
-            out[(r * C + c) * L + lane] = sum<T>(sums[r][c]);
+            out[(r * C + c) * L + lane] += sum<T>(sums[r][c]);
         }
     }
 }
@@ -120,6 +123,41 @@ inline int next_tile(int rows_left, int columns) {
 
 inline int vectors(int size, int lanes) { return (size + lanes - 1) / lanes; }
 
+// Lane l is lane from[l] of a and b, one after the other.
+template <class T>
+inline Vec<T> pick(Vec<T> a, Vec<T> b, typename Lanes<T>::ivec from) {
+#if defined(__clang__)
+    constexpr int L = Lanes<T>::count;
+    Vec<T> result{};
+    for (int lane = 0; lane < L; ++lane)
+        result[lane] = int(from[lane]) < L ? a[int(from[lane])] : b[int(from[lane]) - L];
+    return result;
+#else
+    return __builtin_shuffle(a, b, from);
+#endif
+}
+
+// Turn a square of numbers about its diagonal: halves change places, then quarters, and so on.
+template <class T, int width = Lanes<T>::count / 2>
+inline void turn(Vec<T> (&square)[Lanes<T>::count]) {
+    constexpr int L = Lanes<T>::count;
+    if constexpr (width > 0) {
+        typename Lanes<T>::ivec upper{}, lower{};
+        for (int lane = 0; lane < L; ++lane) {
+            upper[lane] = lane & width ? L + lane - width : lane;
+            lower[lane] = lane & width ? L + lane : lane + width;
+        }
+#pragma GCC unroll 16
+        for (int row = 0; row < L; ++row) {
+            if (row & width) continue;
+            Vec<T> above = square[row], below = square[row + width];
+            square[row] = pick<T>(above, below, upper);
+            square[row + width] = pick<T>(above, below, lower);
+        }
+        turn<T, width / 2>(square);
+    }
+}
+
 // Column v of weights (width, K), transposed: its vectors hold the weights of `lanes` units.
 template <class T>
 void pack_transposed(const T* weights, int width, int K, int v, T* packed) {
@@ -127,13 +165,13 @@ void pack_transposed(const T* weights, int width, int K, int v, T* packed) {
     T* column = packed + size_t(v) * K * lanes;
     int real = std::min(lanes, width - v * lanes);
     const T* from = weights + size_t(v) * lanes * K;
-    for (int k0 = 0; k0 < K; k0 += lanes) {  // block by block: both sides stay in the cache
-        int k1 = std::min(K, k0 + lanes);
-        for (int lane = 0; lane < real; ++lane)
-            for (int k = k0; k < k1; ++k)
-                column[size_t(k) * lanes + lane] = from[size_t(lane) * K + k];
-        for (int lane = real; lane < lanes; ++lane)
-            for (int k = k0; k < k1; ++k) column[size_t(k) * lanes + lane] = T(0);
+    for (int k = 0; k < K; k += lanes) {
+        int count = std::min(lanes, K - k);
+        Vec<T> square[lanes];
+        for (int lane = 0; lane < lanes; ++lane)
+            square[lane] = lane < real ? load(from + size_t(lane) * K + k, count) : Vec<T>{};
+        turn<T>(square);
+        for (int i = 0; i < count; ++i) store(column + size_t(k + i) * lanes, square[i]);
     }
 }
 

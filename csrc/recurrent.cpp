@@ -1,6 +1,6 @@
 // Compiled once an instruction set; UNROLLED_ISA names it.
 #include "backward.hpp"
-#include "forward.hpp"
+#include "layer.hpp"
 
 #define UNROLLED_TEXT_(name) #name
 #define UNROLLED_TEXT(name) UNROLLED_TEXT_(name)
@@ -9,7 +9,8 @@ namespace UNROLLED_ISA {
 
 extern const unrolled::Kernels kernels;
 const unrolled::Kernels kernels = {
-    UNROLLED_TEXT(UNROLLED_ISA), forward<float>, forward<double>, backward<float>, backward<double>,
+    UNROLLED_TEXT(UNROLLED_ISA), forward<float>,     forward<double>,    backward<float>,
+    backward<double>,            pack_gates<float>, pack_gates<double>, UNROLLED_VECTOR_BYTES,
 };
 
 }  // namespace UNROLLED_ISA

@@ -36,24 +36,27 @@ struct Shape {
 template <class T>
 struct Forward {
     int64_t reverse;
-    const T* weights;   // (G·H, H)
-    const T* bias;      // (H,)  of U_n h, for a GRU that resets after the product
-    const T* peephole;  // (1 or 3, H)
-    const T* first_h;   // (B, H)
-    const T* first_c;   // (B, H)
-    T* gates;           // (N, G·H)  in: W x + b;  out: the gates
-    T* inner;           // (N, H)  GRU: U_n h + b (reset after) or r ⊙ h (before)
-    T* cells;           // (N, H)  LSTM: c after the step
-    T* before;          // (N, H)  h before the step
-    T* y;               // h after the step, at b · y_row + t · y_step
+    const T* weights;     // (G·H, H)
+    const T* input_bias;  // (G·H,)  both or none
+    const T* state_bias;  // (G·H,)
+    const T* peephole;    // (1 or 3, H)
+    const T* first_h;     // (B, H)
+    const T* first_c;     // (B, H)
+    T* gates;             // (N, G·H)  in: W x, without `input`;  out: the gates, with `before`
+    T* inner;             // (N, H)  GRU: U_n h + b (reset after) or r ⊙ h (before)
+    T* cells;             // (N, H)  LSTM: c after the step
+    T* before;            // (N, H)  h before the step; null where there is no way back
+    T* y;                 // h after the step, at b · y_row + t · y_step
     int64_t y_row, y_step;
     T* last_h;  // (B, H)
     T* last_c;  // (B, H)
-    // For a few steps without training the kernel makes W x + b itself; null: the gates hold it.
-    const T* input;          // (N, E)
+    // Where the kernel makes W x itself; null: the gates hold it, for a few tokens.
+    const T* input;          // x (N, E)
     const T* input_weights;  // (G·H, E)
-    const T* input_bias;     // (G·H,)
-    const T* state_bias;     // (G·H,)
+    // `weights` and `input_weights` as `pack` leaves them, for many calls with the same; null: they
+    // are packed in this call.
+    const T* packed;
+    const T* packed_input;
     int64_t E;
 };
 
@@ -86,6 +89,9 @@ struct Kernels {
     void (*forward64)(Cell, Shape, const Plan&, const Forward<double>*, int directions);
     void (*backward32)(Cell, Shape, const Plan&, const Backward<float>*, int directions);
     void (*backward64)(Cell, Shape, const Plan&, const Backward<double>*, int directions);
+    void (*pack32)(const float* weights, int G, int H, int K, float* packed);
+    void (*pack64)(const double* weights, int G, int H, int K, double* packed);
+    int bytes;  // of a vector
 };
 
 }  // namespace unrolled

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #if defined(__AVX512F__)
+#include <immintrin.h>
 #define UNROLLED_VECTOR_BYTES 64
 #define UNROLLED_ACCUMULATORS 24  // of 32 registers
 #elif defined(__AVX2__)
@@ -23,6 +24,8 @@
 #define UNROLLED_VECTOR_BYTES 16
 #define UNROLLED_ACCUMULATORS 12
 #endif
+
+#define UNROLLED_INLINE __attribute__((always_inline)) inline  // a call would spill every vector
 
 namespace UNROLLED_ISA {
 
@@ -102,41 +105,60 @@ struct ExpConstants<double> {
     static constexpr int terms = 13;
 };
 
+template <class T>
+constexpr T inverse_factorial(int n) {
+    double product = 1;
+    for (int factor = 2; factor <= n; ++factor) product *= factor;
+    return T(1 / product);
+}
+
 // e^x − 1 = 2^n (e^r − 1) + (2^n − 1) with x = n log 2 + r, |r| ≤ log(2)/2, and the series of
 // e^r − 1 in Horner's form. Near 0, n is 0 and nothing cancels: the relative error stays small.
 // For x up to `most`: beyond, 2^n is none of T's numbers.
 template <class T>
-inline Vec<T> expm1(Vec<T> x) {
+UNROLLED_INLINE Vec<T> expm1(Vec<T> x) {
     using C = ExpConstants<T>;
     using Bits = typename Lanes<T>::ivec;
     x = x < C::least ? splat<T>(C::least) : x;
     Vec<T> shifted = x * C::log2e + C::round;
     Vec<T> n = shifted - C::round;
     Vec<T> r = (x - n * C::ln2_high) - n * C::ln2_low;
-    Vec<T> series = splat<T>(T(1) / C::terms);  // 1/1 + r/2 (1 + r/3 (1 + …)), from the inside
-    series = series * r + T(1);
+    Vec<T> series = splat<T>(inverse_factorial<T>(C::terms));  // 1/1! + r/2! + r²/3! + …
 #pragma GCC unroll 16
-    for (int term = C::terms - 1; term >= 2; --term) {
-        series = series * (r * (T(1) / term)) + T(1);
-    }
+    for (int term = C::terms - 1; term >= 1; --term)
+        series = series * r + inverse_factorial<T>(term);
     Bits exponent = ((Bits)shifted << C::mantissa);  // the integer n sits in the low bits
     Vec<T> scale = (Vec<T>)(exponent + (Bits)splat<T>(T(1)));
     return scale * (series * r) + (scale - T(1));
 }
 
+// 1 / x for x of 1 and more. A division takes as long as eight products: where the machine can guess
+// 14 bits, one step of Newton's gives the others.
 template <class T>
-inline Vec<T> sigmoid(Vec<T> x) {
-    Vec<T> y = T(1) / (T(2) + expm1<T>(-x));
+UNROLLED_INLINE Vec<T> inverse(Vec<T> x) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+        __m512 guess = _mm512_maskz_rcp14_ps(__mmask16(-1), (__m512)x);
+        __m512 off = _mm512_fnmadd_ps((__m512)x, guess, _mm512_set1_ps(1));
+        return (Vec<T>)_mm512_fmadd_ps(guess, off, guess);
+    }
+#endif
+    return T(1) / x;
+}
+
+template <class T>
+UNROLLED_INLINE Vec<T> sigmoid(Vec<T> x) {
+    Vec<T> y = inverse<T>(T(2) + expm1<T>(-x));
     return x < -ExpConstants<T>::most ? Vec<T>{} : y;
 }
 
 // tanh x = −e / (2 + e) with e = e^(−2x) − 1, on |x| so that e stays in [−1, 0]; then the sign of x.
 template <class T>
-inline Vec<T> tanh(Vec<T> x) {
+UNROLLED_INLINE Vec<T> tanh(Vec<T> x) {
     using Bits = typename Lanes<T>::ivec;
     Bits minus = (Bits)splat<T>(T(-0.0));
     Vec<T> e = expm1<T>(T(2) * (Vec<T>)((Bits)x | minus));
-    Vec<T> y = (T(0) - e) / (T(2) + e);
+    Vec<T> y = (T(0) - e) * inverse<T>(T(2) + e);
     return (Vec<T>)((Bits)y | ((Bits)x & minus));
 }
 

@@ -4,9 +4,10 @@
 // is read or written beyond an end, or read before it is written, is noticed.
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "../backward.hpp"
-#include "../forward.hpp"
+#include "../layer.hpp"
 #include "naive.hpp"
 
 namespace {
@@ -49,14 +50,16 @@ std::vector<T> unset(size_t size) {
 // A direction's arrays in T, and what the kernels leave there.
 template <class T>
 struct Arrays {
-    std::vector<T> weights, bias, peephole, first_h, first_c, gates, dlast_h, dlast_c;
+    std::vector<T> weights, input_bias, state_bias, peephole, first_h, first_c, gates;
+    std::vector<T> dlast_h, dlast_c;
     std::vector<T> inner, cells, before, last_h, last_c, dgates, dinner, dfirst_h, dfirst_c;
 
     Arrays(const Problem& p, const naive::Direction& d)
-        : weights(as<T>(d.weights)), bias(as<T>(d.bias)),
+        : weights(as<T>(d.weights)), input_bias(p.gates() * p.H), state_bias(input_bias),
           peephole(d.peephole.begin(), d.peephole.begin() + p.peepholes() * p.H),
           first_h(as<T>(d.first_h)), first_c(as<T>(d.first_c)), gates(as<T>(d.gates)),
           dlast_h(as<T>(d.dlast_h)), dlast_c(as<T>(d.dlast_c)), dgates(unset<T>(gates.size())) {
+        if (p.has_bias()) std::copy(d.bias.begin(), d.bias.end(), &state_bias[2 * p.H]);
         for (auto* tokens : {&inner, &cells, &before, &dinner}) *tokens = unset<T>(p.N * p.H);
         for (auto* rows : {&last_h, &last_c, &dfirst_h, &dfirst_c})
             *rows = unset<T>(size_t(p.B) * p.H);
@@ -76,7 +79,8 @@ struct Run {
         std::vector<Forward<T>> result;
         for (int d = 0; d < p.D; ++d) {
             Arrays<T>& a = arrays[d];
-            result.push_back({d, a.weights.data(), p.has_bias() ? a.bias.data() : nullptr,
+            result.push_back({d, a.weights.data(), p.has_bias() ? a.input_bias.data() : nullptr,
+                              p.has_bias() ? a.state_bias.data() : nullptr,
                               p.peepholes() ? a.peephole.data() : nullptr, a.first_h.data(),
                               a.first_c.data(), a.gates.data(), a.inner.data(), a.cells.data(),
                               a.before.data(), y.data() + d * p.H, p.steps * p.D * p.H,
@@ -201,9 +205,12 @@ void check_team(const Problem& p, int threads) {
         pack_transposed(run.arrays[0].weights.data() + size_t(i / V) * H * H, H, H, i % V,
                         packed.data() + size_t(i / V) * V * H * L);
     auto forwards = run.forward(p);
+    Buffer<T> biases(size_t(G + 1) * V * L);
+    sum_biases(p.cell, H, forwards[0], biases.data());
+    Packed<T> ready{packed.data(), nullptr, biases.data()};
     in_parts([&](Part part) {
-        Running<T> state{own, own + all, own + 2 * all, own + 3 * all};
-        ForwardRun<T>(p.cell, shape, forwards[0], packed.data(), plan.groups[0], state, part)();
+        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, nullptr, 1};
+        ForwardRun<T>(p.cell, shape, forwards[0], ready, plan.groups[0], state, part)();
     });
     check_forward(p, run);
     for (int v = 0; v < V; ++v)
@@ -216,31 +223,41 @@ void check_team(const Problem& p, int threads) {
     if (H < 8) check_backward(p, run);
 }
 
-// A single step that makes W x + b itself, from x (B, E).
+// W x + b made by the kernel from x (N, E), without a way back; packed: from weights that were packed
+// before the call.
 template <class T>
-void check_step(const Problem& p, int E, int threads) {
+void check_inputs(const Problem& p, int E, int threads, bool packed) {
     Run<T> run(p);
-    int width = p.gates() * p.H;
-    std::vector<T> x(size_t(p.B) * E), weights(size_t(width) * E), b(width), u(width);
+    int width = p.gates() * p.H, V = vectors(p.H, Lanes<T>::count) * Lanes<T>::count;
+    std::vector<T> x(p.N * E), weights(size_t(width) * E), b(width), u(width);
     for (auto* values : {&x, &weights, &b, &u})
-        for (size_t i = 0; i < values->size(); ++i) (*values)[i] = T(std::sin(1.7 * i + 1));
+        for (size_t i = 0; i < values->size(); ++i) (*values)[i] = T(std::sin(1.7 * i + 1) / std::sqrt(E));
     Problem with = p;
-    for (int row = 0; row < p.B; ++row)
-        for (int unit = 0; unit < width; ++unit) {
-            bool inside = p.has_bias() && unit >= 2 * p.H;
-            double sum = b[unit] + (inside ? T(0) : u[unit]);
-            for (int e = 0; e < E; ++e) sum += double(x[row * E + e]) * weights[unit * E + e];
-            with.directions[0].gates[row * width + unit] = sum;
-        }
     auto forwards = run.forward(p);
-    run.arrays[0].gates = unset<T>(run.arrays[0].gates.size());
-    Forward<T>& at = forwards[0];
-    at.gates = run.arrays[0].gates.data();
-    at.input = x.data(), at.input_weights = weights.data();
-    at.input_bias = b.data(), at.state_bias = u.data(), at.E = E;
-    at.inner = at.cells = at.before = nullptr;
-    forward<T>(p.cell, shape_of(p, threads), make_plan(p.cell, shape_of(p, threads), 1, sizeof(T)),
-               &at, 1);
+    std::vector<std::vector<T>> columns;
+    for (int d = 0; d < p.D; ++d) {
+        for (int64_t token = 0; token < p.N; ++token)
+            for (int unit = 0; unit < width; ++unit) {
+                bool inside = p.has_bias() && unit >= 2 * p.H;
+                double sum = b[unit] + (inside ? T(0) : u[unit]);
+                for (int e = 0; e < E; ++e) sum += double(x[token * E + e]) * weights[unit * E + e];
+                with.directions[d].gates[token * width + unit] = sum;
+                if (inside) with.directions[d].bias[unit - 2 * p.H] = u[unit];
+            }
+        Forward<T>& at = forwards[d];
+        at.input = x.data(), at.input_weights = weights.data(), at.E = E;
+        at.input_bias = b.data(), at.state_bias = u.data();
+        at.gates = at.inner = at.cells = at.before = nullptr;
+        if (!packed) continue;
+        for (auto [from, K] : {std::pair{at.weights, p.H}, std::pair{at.input_weights, E}}) {
+            columns.push_back(unset<T>(size_t(p.gates()) * V * K));
+            pack_gates(from, p.gates(), p.H, K, columns.back().data());
+        }
+        at.packed = columns[2 * d].data(), at.packed_input = columns[2 * d + 1].data();
+        at.weights = nullptr;
+    }
+    Shape shape = shape_of(p, threads);
+    forward<T>(p.cell, shape, make_plan(p.cell, shape, p.D, sizeof(T)), forwards.data(), p.D);
     check_forward(with, run);
 }
 
@@ -268,7 +285,8 @@ void check_cell(Cell cell) {
                 Problem p(cell, H, D, lengths, ++seed);
                 int threads = 1 + seed % 4, team = lengths.size() == 8 ? 3 : 2;
                 check<T>(p, make_plan(cell, shape_of(p, threads), D, sizeof(T)), threads, H < 8);
-                if (p.steps == 1 && D == 1) check_step<T>(p, H + 2, threads);
+                if (p.steps > 2) check_inputs<T>(p, H + 2, threads, false);
+                if (p.steps < 6) check_inputs<T>(p, H + 2, threads, true);
                 if (D == 2 || H < 7) continue;
                 check<T>(p, team_plan(p, team), team, H < 8);
                 if (p.steps > 2) check_team<T>(p, team);

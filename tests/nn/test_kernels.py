@@ -17,6 +17,7 @@ from kernel_checks import (
 )
 from networks import VARIANTS, every_variant, main_cells
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, reference
 
@@ -66,6 +67,15 @@ def test_the_kernels_are_what_runs():
 def test_every_variant_and_size(cell, H, E, dtype):
     lengths = torch.tensor(BATCHES["ragged"])
     check(network(cell, E, H, dtype), torch.randn(6, 7, E, dtype=dtype), lengths)
+
+
+@every_type
+@every_variant
+def test_enough_tokens_for_the_kernels_to_make_the_inputs_part(cell, dtype):
+    lengths = torch.tensor([9, 1, 30, 17, 30, 2])  # 89
+    for H, E in ((7, 33), (33, 5)):
+        x = torch.randn(6, 30, E, dtype=dtype)
+        check(network(cell, E, H, dtype, bidirectional=H == 7), x, lengths)
 
 
 @every_variant
@@ -185,6 +195,24 @@ def test_gradients_of_some_inputs_alone():
         with reference():
             (expected,) = torch.autograd.grad(net(x, lengths)[0].sin().sum(), wanted)
         assert worst([got], [expected]) < 5e-14
+
+
+def test_what_is_frozen_costs_no_product():
+    net, (B, T, E, H) = network(LSTMCell(), 3, 5, torch.float64), (2, 4, 3, 5)
+    x = torch.randn(B, T, E, dtype=torch.float64, requires_grad=True)
+
+    def products() -> int:
+        y, _ = net(x)
+        with FlopCounterMode(display=False) as counter:
+            y.sum().backward()
+        return int(counter.get_total_flops())
+
+    everything, product = products(), 2 * B * T * 4 * H
+    net.weight_ih_l0.requires_grad_(False)
+    assert everything - products() == product * E
+    net.weight_hh_l0.requires_grad_(False)
+    assert everything - products() == product * (E + H)
+    assert net.bias_ih_l0.grad is not None
 
 
 def test_gradients_add_up_and_share_no_memory():
@@ -316,6 +344,19 @@ def test_alone_or_in_a_batch_the_kernels_give_the_same_bits(cell):
         weights = [upstream[0][one, :length], *(u[:, one] for u in upstream[1:])]
         alone_back = torch.autograd.grad(alone, own, weights)
         assert same_bits(alone_back, [g[:, one] for g in back])
+
+
+@every_variant
+def test_long_rows_have_the_same_bits_alone_and_in_a_batch(cell):
+    net = network(cell, 5, 33, torch.float32, layers=2, bidirectional=True)
+    lengths = torch.tensor([70, 64, 99])
+    x, state = torch.randn(3, 99, 5), first_states(net, 3)
+    with torch.no_grad():
+        y, *last = outputs(net, x, lengths, state)
+        for row, length in enumerate(lengths.tolist()):
+            one = slice(row, row + 1)
+            alone = outputs(net, x[one, :length], None, tuple(s[:, one] for s in state))
+            assert same_bits(alone, [y[one, :length], *(s[:, one] for s in last)])
 
 
 def test_the_best_instructions_are_the_ones_in_use():

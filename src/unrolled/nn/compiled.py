@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.library import Library, register_autograd, register_fake
 
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State
-from unrolled.nn.kernels import Call, Kept, gradients
+from unrolled.nn.kernel_layer import gradients
+from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows, find_rows
 
 LIBRARY = Library("unrolled", "DEF")  # type: ignore[no-untyped-call]
@@ -43,7 +44,7 @@ def run_layer(
     first: Sequence[State],
     rows: Rows,
 ) -> tuple[Tensor, list[State]]:
-    """As kernels.run_layer, in a graph."""
+    """As kernel_layer.run_layer, in a graph."""
     D, size = len(weights), cell.state_size
     tensors = [t for w, s in zip(weights, first, strict=True) for t in (*w, *s) if t is not None]
     names = [type(cell).__name__, *(getattr(cell, option) for option in OPTIONS[type(cell)])]
@@ -109,8 +110,10 @@ def _backward(
     call = Call(cell, find_rows(x, lengths), D, x.dtype)
     N, used = int(lengths.sum()), iter(room)
     fields = [[next(used)[:N] if filled else None for filled in _keeps(cell)] for _ in range(D)]
-    kept = [Kept(*own) for own in fields]  # type: ignore[arg-type]
-    result = gradients(call, x, _spread(tensors, cell, D), kept, upstream, for_x=True)
+    kept = [Kept(*own) for own in fields]
+    spread = _spread(tensors, cell, D)
+    wanted = [True, *(t is not None for t in spread)]
+    result = gradients(call, x, spread, kept, upstream, wanted)
     return _apart([g.contiguous() for g in result if g is not None])
 
 

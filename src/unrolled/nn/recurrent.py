@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from unrolled.errors import ConfigError, not_one_of
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.dropout import Dropout
+from unrolled.nn.prepared import Prepared
 from unrolled.nn.rows import find_rows
 from unrolled.nn.unroll import run_layer
 
@@ -105,17 +106,32 @@ class Stack(nn.Module):
         last: list[State] = []
         for layer in range(self.layers):
             inputs = self.between(y) if layer else y
-            suffixes = self._suffixes(layer)
-            places = range(len(last), len(last) + len(suffixes))
+            places = range(len(last), len(last) + self.directions)
             first = [tuple(s[place] for s in state) for place in places]  # (B, H) each
-            weights = [
-                Weights(*(getattr(self, name + suffix) for name in WEIGHTS)) for suffix in suffixes
-            ]
-            y, after = run_layer(self.cell, weights, inputs, first, rows)  # (B, T, D·H)
+            y, after = run_layer(
+                self.cell, self._weights(layer), inputs, first, rows
+            )  # (B, T, D·H)
             last += after
             if self.bidirectional and self.combine == "mean":
                 y = (y[..., : self.hidden_size] + y[..., self.hidden_size :]) / 2  # (B, T, H)
+        if len(last) == 1:
+            return y, tuple(s[None] for s in last[0])  # (1, B, H) each
         return y, tuple(torch.stack(s) for s in zip(*last, strict=True))  # (L·D, B, H) each
+
+    def _weights(self, layer: int) -> list[Weights]:
+        """Those of each direction."""
+        names = self._suffixes(layer)
+        return [Weights(*(getattr(self, name + suffix) for name in WEIGHTS)) for suffix in names]
+
+    def prepared(self) -> Prepared:
+        """This stack, with the weights it has now, for the many single steps of a decode."""
+        if self.bidirectional:
+            raise ConfigError(
+                "This stack is bidirectional, but only one that reads forward can step: what comes "
+                "after a token is not known yet. Build it with bidirectional=False."
+            )
+        layers = [self._weights(layer)[0] for layer in range(self.layers)]
+        return Prepared(self.cell, layers, lambda x, state: self.run(x, None, state))
 
     def start(self, B: int) -> State:
         """The state of B rows before their first step."""

@@ -1,7 +1,7 @@
 """Where the rows of a batch end: all that recurrent layers need to know of padding."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -53,13 +53,24 @@ def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
     """The rows of x (B, T, …) with checked lengths (B,); None: all are full."""
     B, T = x.shape[:2]
     if lengths is None:
-        return Rows(torch.full((B,), T, device=x.device), T, dense=True)
+        compiles = torch.compiler.is_dynamo_compiling()
+        return _full_rows(B, T, x.device) if compiles else _known_rows(B, T, x.device)
     _check_form(lengths, B)
     if torch.compiler.is_dynamo_compiling():  # a graph sees no values: whoever runs it checks them
         return Rows(lengths.to(x.device), T, dense=False)
     check_values(lengths, T)
     own = lengths.to(x.device).clone(memory_format=torch.contiguous_format)  # kernels read it raw
     return Rows(own, T, dense=bool((own == T).all()))
+
+
+def _full_rows(B: int, T: int, device: torch.device) -> Rows:
+    return Rows(torch.full((B,), T, device=device), T, dense=True)
+
+
+@lru_cache(maxsize=64)  # a decode asks for the same rows at every step
+@torch.inference_mode(False)  # they may meet gradients later
+def _known_rows(B: int, T: int, device: torch.device) -> Rows:
+    return _full_rows(B, T, device)
 
 
 def _check_form(lengths: Tensor, B: int) -> None:

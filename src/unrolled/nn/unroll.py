@@ -1,7 +1,7 @@
 """One layer over time, in one direction or two, for rows of unequal length.
 
-The compiled kernels run it where they can (nn/kernels.py). Else torch's own code does where it is
-exact, or the reference: a loop over `cell.step`. There rows are padded on the right, so what a
+The compiled kernels run it where they can (nn/kernel_layer.py). Else torch's own code does where it
+is exact, or the reference: a loop over `cell.step`. There rows are padded on the right, so what a
 recurrence computes in the padding never reaches a real step. What remains is to read each row's
 last state at its own last step, to turn a row round within its own length, and to keep the padding
 from overflowing.
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor
 
-from unrolled.nn import compiled, kernels
+from unrolled.nn import compiled, kernel_layer, kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
 from unrolled.nn.rows import Rows, check_values
 
@@ -49,7 +49,7 @@ def run_layer(
     """
     compiles = torch.compiler.is_dynamo_compiling()
     if (compiles or not _plain.get()) and kernels.can_run(cell, weights, x, first):
-        run = compiled.run_layer if compiles else kernels.run_layer
+        run = compiled.run_layer if compiles else kernel_layer.run_layer
         return run(cell, weights, x, first, rows)
     if compiles and not rows.dense:
         check_values(rows.lengths, rows.steps)

@@ -1,0 +1,76 @@
+// A whole call forward: what is packed, how much room the threads need, and who runs what.
+#pragma once
+
+#include "forward.hpp"
+
+namespace UNROLLED_ISA {
+
+// The biases of all gates, each in whole vectors: (G + 1, V), the last one inside r ⊙ (U_n h + b).
+template <class T>
+void sum_biases(Cell cell, int H, const Forward<T>& at, T* biases) {
+    constexpr int L = Lanes<T>::count;
+    int G = cell.gates(), padded = vectors(H, L) * L;
+    bool after = cell.kind == GRU && cell.first == RESET_AFTER;
+    std::fill(biases, biases + size_t(G + 1) * padded, T(0));
+    for (int gate = 0; at.input_bias && gate < G; ++gate)
+        for (int unit = 0; unit < H; ++unit) {
+            T* own = biases + size_t(gate) * padded + unit;
+            T state_bias = at.state_bias[size_t(gate) * H + unit];
+            bool inside = after && gate == 2;
+            *own = at.input_bias[size_t(gate) * H + unit] + (inside ? T(0) : state_bias);
+            if (inside) own[padded] = state_bias;
+        }
+}
+
+constexpr size_t projected_bytes = 3 << 17;  // of W x that stay in a core's cache
+
+template <class T>
+void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int directions) {
+    constexpr int L = Lanes<T>::count;
+    int G = cell.gates(), H = shape.H, V = vectors(H, L), E = int(at[0].E);
+    size_t row = size_t(G) * V * L, gates = row + V * L, all = size_t(shape.B) * H;
+    // For less, packing takes longer than it saves.
+    bool pays = plan.most_steps > 2 || shape.B > 16, packs = pays && !at[0].packed;
+    bool projects = at[0].input_weights, packs_inputs = projects && !at[0].packed;
+    int64_t fit = projected_bytes / (std::max(1, plan.most_rows()) * row * sizeof(T));
+    int64_t at_once = std::max(int64_t(1), std::min(fit, plan.most_steps));
+    size_t room = projects ? at_once * row : 0;
+    Buffer<T> packed(packs ? directions * row * H : 0), states(directions * 4 * all);
+    Buffer<T> inputs(packs_inputs ? directions * row * E : 0);
+    Buffer<T> biases(directions * gates), projected(directions * room * shape.B);
+    for (int d = 0; d < directions; ++d) sum_biases(cell, H, at[d], biases.data() + d * gates);
+    auto pack = [&](int i) {
+        int direction = i / (G * V), column = i % (G * V), gate = column / V;
+        const Forward<T>& from = at[direction];
+        if (packs)
+            pack_transposed(from.weights + size_t(gate) * H * H, H, H, column % V,
+                            packed.data() + direction * row * H + size_t(gate) * V * H * L);
+        if (packs_inputs)
+            pack_transposed(from.input_weights + size_t(gate) * H * E, H, E, column % V,
+                            inputs.data() + direction * row * E + size_t(gate) * V * E * L);
+    };
+    auto run = [&](int direction, int group, Part part) {
+        size_t before = plan.starts[group];
+        T* own = states.data() + direction * 4 * all + before * H;
+        T* space = projected.data() + direction * room * shape.B + before * room;
+        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, space, at_once};
+        const Forward<T>& from = at[direction];
+        Packed<T> ready{packs ? packed.data() + direction * row * H : from.packed,
+                        packs_inputs ? inputs.data() + direction * row * E : from.packed_input,
+                        biases.data() + direction * gates};
+        ForwardRun<T>(cell, shape, from, ready, plan.groups[group], state, part)();
+    };
+    run_plan(plan, shape, directions, packs || packs_inputs ? directions * G * V : 0, V, pack, run);
+}
+
+// Weights (G·H, K) in the columns that `forward` reads: (G, V) of K vectors each.
+template <class T>
+void pack_gates(const T* weights, int G, int H, int K, T* packed) {
+    constexpr int L = Lanes<T>::count;
+    size_t matrix = size_t(vectors(H, L)) * K * L;
+    for (int gate = 0; gate < G; ++gate)
+        for (int v = 0; v < vectors(H, L); ++v)
+            pack_transposed(weights + size_t(gate) * H * K, H, K, v, packed + gate * matrix);
+}
+
+}  // namespace UNROLLED_ISA

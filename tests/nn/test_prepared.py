@@ -1,0 +1,110 @@
+"""Single steps with weights that are packed once: the stack's own numbers, faster."""
+
+import pytest
+import torch
+from kernel_checks import SETS, first_states, instructions, needs_kernels, same_bits, worst
+from networks import every_variant, main_cells
+from torch import Tensor
+
+from unrolled.errors import ConfigError
+from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, State, reference
+
+ROUNDING = {torch.float32: 4e-6, torch.float64: 5e-14}
+
+
+@torch.no_grad()
+def step_by_step(net: Recurrent, x: Tensor, state: State) -> list[Tensor]:
+    """y (B, T, H) and the last state, one prepared step after another."""
+    prepared, outputs = net.prepared(), []
+    for token in x.unbind(1):
+        y, state = prepared.step(token, state)
+        outputs.append(y)
+    return [torch.stack(outputs, dim=1), *state]
+
+
+def example(cell: Cell, dtype: torch.dtype, rows: int, H: int) -> tuple[Recurrent, Tensor, State]:
+    net = Recurrent(5, H, cell=cell, layers=2, bias=rows != 3, dtype=dtype)
+    return net, torch.randn(rows, 4, 5, dtype=dtype), first_states(net, rows)
+
+
+@needs_kernels
+@every_variant
+@pytest.mark.parametrize("dtype", ROUNDING, ids=str)
+def test_every_variant_steps_as_the_reference_does(cell, dtype):
+    for rows, H in ((1, 33), (3, 7), (70, 3)):
+        net, x, state = example(cell, dtype, rows, H)
+        with torch.no_grad(), reference():
+            y, last = net(x, state=state)
+        for name in SETS:
+            with instructions(name):
+                assert worst(step_by_step(net, x, state), [y, *last]) < ROUNDING[dtype], name
+
+
+@needs_kernels
+@every_variant
+def test_steps_have_the_bits_of_a_long_sequence(cell):
+    net = Recurrent(5, 33, cell=cell, layers=2)
+    x, state = torch.randn(3, 70, 5), first_states(net, 3)
+    with torch.no_grad():
+        y, last = net(x, state=state)
+    assert same_bits(step_by_step(net, x, state), [y, *last])
+
+
+@main_cells
+def test_without_kernels_the_stack_steps_itself(cell, monkeypatch):
+    monkeypatch.setattr("unrolled.nn.kernels._kernels", None)
+    net, x, state = example(cell, torch.float64, 2, 7)
+    with torch.no_grad():
+        y, last = net(x, state=state)
+    assert worst(step_by_step(net, x, state), [y, *last]) < 1e-14
+
+
+@main_cells
+def test_weights_are_those_of_the_time_it_was_made(cell):
+    net, x, state = example(cell, torch.float32, 2, 7)
+    prepared = net.prepared()
+    before = prepared.step(x[:, 0], state)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.data.fill_(torch.nan)
+    after = prepared.step(x[:, 0], state)
+    assert same_bits([after[0], *after[1]], [before[0], *before[1]])
+    assert net.prepared().step(x[:, 0], state)[0].isnan().all()
+
+
+def test_states_and_inputs_that_are_not_contiguous_and_go_unchanged():
+    net, x, state = example(LSTMCell(), torch.float32, 4, 7)
+    spread = tuple(s.detach().transpose(1, 2).contiguous().transpose(1, 2) for s in state)
+    copies, turned = [s.clone() for s in spread], x[:, 0].t().contiguous().t()
+    expected = net.prepared().step(x[:, 0], state)
+    got = net.prepared().step(turned, spread)
+    assert same_bits([got[0], *got[1]], [expected[0], *expected[1]])
+    assert same_bits(spread, copies)
+
+
+def test_fewer_and_more_rows_in_turn():
+    net, _, _ = example(GRUCell(), torch.float64, 1, 7)
+    prepared = net.prepared()
+    for rows in (2, 9, 1, 40):
+        x, state = torch.randn(rows, 5, dtype=torch.float64), first_states(net, rows)
+        y, _ = prepared.step(x, state)
+        with torch.no_grad():
+            assert worst([y], [net(x[:, None], state=state)[0][:, 0]]) < 1e-14
+
+
+@needs_kernels
+def test_wrong_shapes_are_named():
+    net, x, state = example(LSTMCell(), torch.float32, 2, 7)
+    prepared = net.prepared()
+    message = r"must have \(N, 5\) and 2 × \(2, N, 7\), of torch.float32"
+    wrong = [(x[:, 0, :4], state), (x[:, 0], state[:1]), (x[:1, 0], state), (x[0, 0], state)]
+    for token, given in wrong:
+        with pytest.raises(ConfigError, match=message):
+            prepared.step(token, given)
+    with pytest.raises(ConfigError, match=message):
+        prepared.step(x[:, 0].double(), tuple(s.double() for s in state))
+
+
+def test_both_directions_cannot_step():
+    with pytest.raises(ConfigError, match=r"bidirectional, but only one that reads forward"):
+        Recurrent(3, 4, cell=GRUCell(), bidirectional=True).prepared()
