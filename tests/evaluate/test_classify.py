@@ -1,12 +1,21 @@
 import numpy as np
 import pytest
+import torch
 from sklearn import metrics
 
 from unrolled.config import settings_for
 from unrolled.errors import DataError
-from unrolled.evaluate.classify import by_label, confusion, evaluate_classify
+from unrolled.evaluate.classify import (
+    LabelledData,
+    by_label,
+    confusion,
+    dev_loss,
+    evaluate_classify,
+    mean_nats,
+)
 from unrolled.evaluate.metrics import named
 from unrolled.models.classify import ClassifyModel
+from unrolled.text.labelled import read_examples
 from unrolled.text.labels import Labels
 
 ONE = Labels(("a", "b", "c"), (3, 2, 1), 6, several=False)
@@ -68,3 +77,49 @@ def test_several_labels_have_no_confusion_table():
 def test_a_label_that_training_did_not_have_is_named_by_file_and_line():
     with pytest.raises(DataError, match=r"d\.tsv, line 2: the label 'd' does not occur in the"):
         evaluate_classify(model(), ["a\tx", "d\ty"], source="d.tsv")
+
+
+# ------------------------------------------------------------------ what chooses the best epoch
+
+
+def said(built, *biases):
+    """A model that says the same of every text: the softmax of these numbers."""
+    with torch.no_grad():
+        built.network.weight.zero_()
+        built.network.bias.copy_(torch.tensor(biases))
+    return built
+
+
+def data(built):
+    examples = read_examples(LINES, source="d.tsv")
+    return LabelledData.of(built.labels, built.reader, examples, source="d.tsv")
+
+
+@pytest.mark.parametrize(("weights", "wrong"), [("none", 2 / 4), ("balanced", 2 / 3)])
+def test_an_epoch_is_judged_by_what_it_gets_wrong_and_then_by_nats(weights, wrong):
+    built = said(model(**{"model.class_weights": weights}), 2.0, 0.0, 0.0)
+    held = data(built)
+    loss = dev_loss(built, held)
+    assert wrong < loss < wrong + 0.001
+    sure = dev_loss(said(built, 9.0, 0.0, 0.0), held)  # as often wrong, but surer of it
+    assert loss < sure < wrong + 0.001
+
+
+def test_fewer_mistakes_count_for_more_than_any_nats():
+    built = said(model(), 99.0, 0.0, 0.0)
+    held = data(built)
+    sure, nats = dev_loss(built, held), mean_nats(built, held)
+    said(built, 0.0, 0.1, 0.0)
+    assert mean_nats(built, held) < nats
+    assert dev_loss(built, held) > sure
+
+
+def test_nats_of_one_and_of_several_labels():
+    biases = np.array([2.0, 0.0, -1.0])
+    built = said(model(), *biases)
+    log_p = biases - np.log(np.exp(biases).sum())
+    assert mean_nats(built, data(built)) == pytest.approx(-log_p[[0, 1, 2, 0]].mean(), rel=1e-6)
+    built = said(model(SEVERAL), *biases)
+    p, true = 1 / (1 + np.exp(-biases)), np.eye(3)[[0, 1, 2, 0]]
+    expected = -np.log(np.where(true > 0, p, 1 - p)).mean()
+    assert dev_loss(built, data(built)) == pytest.approx(expected, rel=1e-6)

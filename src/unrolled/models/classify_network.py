@@ -20,12 +20,11 @@ from torch.nn import functional
 from unrolled.config.classify import ClassifySettings
 from unrolled.models.baselines import Baselines
 from unrolled.models.classify_text import LabelledBatch
+from unrolled.models.stack import recurrent_stack
 from unrolled.models.word_embedder import WordEmbedder
-from unrolled.nn.cells import CELLS
 from unrolled.nn.dropout import Dropout
 from unrolled.nn.output import Loss
 from unrolled.nn.pooling import AttentionPooling, pool
-from unrolled.nn.recurrent import Recurrent
 from unrolled.text.labels import Labels
 from unrolled.text.word_batch import WordBatch
 
@@ -67,9 +66,10 @@ class ClassifyNetwork(nn.Module):
             word_dropout=settings.word_dropout,
         )
         nn.init.uniform_(self.embedder.embedding.weight, -EMBEDDING_BOUND, EMBEDDING_BOUND)
-        self.positions = _positions(settings.positions, self.embedder.output_size)
-        self.stack = _stack(settings, self.embedder.output_size)
-        size = self.stack.output_size if self.stack else self.embedder.output_size
+        words = self.embedder.output_size
+        self.positions = _positions(settings.positions, words)
+        self.stack = recurrent_stack(settings, words) if settings.kind == "recurrent" else None
+        size = self.stack.output_size if self.stack else words
         self.pooling = settings.pooling if self.stack else "mean"
         self.attention = AttentionPooling(size) if self.pooling == "attention" else None
         self.dropout = Dropout(settings.dropout, variational=settings.variational)
@@ -159,20 +159,3 @@ def label_weights(labels: Labels, how: str) -> Tensor:
 
 def _positions(places: int, size: int) -> nn.Parameter | None:
     return nn.Parameter(torch.empty(places, size).uniform_(-0.1, 0.1)) if places else None
-
-
-def _stack(settings: ClassifySettings, input_size: int) -> Recurrent | None:
-    if settings.kind == "mean":
-        return None
-    return Recurrent(
-        input_size,
-        settings.hidden_size,
-        cell=CELLS[settings.cell](**settings.variant),
-        layers=settings.layers,
-        bidirectional=settings.bidirectional,
-        dropout=settings.dropout if settings.layers > 1 else 0.0,
-        variational=settings.variational,
-        first_state=settings.first_state,
-        init=settings.init,
-        bias=settings.bias,
-    )

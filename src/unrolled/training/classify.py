@@ -68,13 +68,13 @@ class ClassifyJob:
         }
 
     def dev_loss(self) -> float:
-        """Mean nats on the development examples."""
+        """How far the model is from labelling the development examples rightly."""
         return dev_loss(self.model, self.dev)
 
     def best_files(self, dev_loss: float) -> dict[str, bytes]:
         """A model folder of the network as it stands."""
         metrics = json.dumps({"dev_loss": dev_loss}).encode()
-        card = "# A classifier under training\n\nThe best so far by its loss on held-out texts.\n"
+        card = "# A classifier under training\n\nThe best so far on held-out texts.\n"
         return model_files(self.model, self.network.state_dict(), metrics=metrics, card=card)
 
     def reports(self, model: ClassifyModel) -> dict[str, Report]:
