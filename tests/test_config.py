@@ -67,7 +67,7 @@ def test_a_value_is_not_a_section():
 
 
 def test_unknown_task_names_the_nearest():
-    tasks = "classify, lm, ngram, tag, window"
+    tasks = "classify, lm, ngram, tag, translate, window"
     with pytest.raises(ConfigError, match=f"task is 'ln', but must be one of {tasks}"):
         settings_for("ln")
 

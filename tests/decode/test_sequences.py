@@ -130,9 +130,12 @@ def test_a_long_sequence_has_a_finite_score_where_the_product_is_zero():
     assert found.score == pytest.approx(found.log_probability / 10_000)
 
 
-def test_a_dead_end_is_an_empty_hypothesis_without_probability():
-    model = Listed({(): {1: 1.0}, (1,): {2: 1.0}}, V=4)
-    (found,) = greedy(model, [()], torch.tensor([3]), end=0, limits=torch.tensor([5]), banned=(2,))
+@pytest.mark.parametrize("banned", [(2,), (0, 2)])
+def test_a_dead_end_is_an_empty_hypothesis_without_probability(banned):
+    after_1 = {2: 1.0} if banned == (2,) else {0: 0.5, 2: 0.5}
+    model = Listed({(): {1: 1.0}, (1,): after_1}, V=4)
+    given = {"end": 0, "limits": torch.tensor([5]), "banned": banned}
+    (found,) = greedy(model, [()], torch.tensor([3]), **given)
     assert found == Hypothesis([], -math.inf, -math.inf, finished=False)
 
 

@@ -19,9 +19,7 @@ Beam = Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 
 Alpha = Annotated[
     float | None, typer.Option(help="Length exponent: 0 sums log-probabilities, 1 takes the mean.")
 ]
-Stop = Annotated[
-    str | None, typer.Option(help="When to stop: count (finished), best (none can win) or limit.")
-]
+Stop = Annotated[str | None, typer.Option(help="When to stop: ahead, best, count or limit.")]
 Nbest = Annotated[int | None, typer.Option(help="Outputs for each text.")]
 MaxLength = Annotated[int | None, typer.Option(help="Tokens that an output may have.")]
 

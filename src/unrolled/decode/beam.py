@@ -12,7 +12,9 @@ A sentence ends when it has reached its limit, when nothing goes on, or by the r
 
     best    no open hypothesis can still win a place among the nbest: log-probabilities only fall,
             so log_p / limit^alpha is the highest score that it can come to
-    count   `count` hypotheses have ended
+    ahead   no open hypothesis is worth more, as it stands, than the nbest that have ended; with
+            alpha 0 the same as "best", else it may miss one that grows better by growing longer
+    count   `count` hypotheses have ended, be they ever so unlikely
     limit   never
 
 Results: finished hypotheses first, then those cut at the limit, each by score; of equal scores the
@@ -38,7 +40,7 @@ from unrolled.decode.topk import Candidates, best_candidates
 from unrolled.errors import ConfigError, not_one_of
 
 MAX_WIDTH = 1000
-STOPS = ("best", "count", "limit")
+STOPS = ("ahead", "best", "count", "limit")
 PRUNED_SHOWN = 3  # a step and sentence, to a watcher
 
 
@@ -107,12 +109,19 @@ class _Rule:
     count: int
     alpha: float
 
-    def fulfilled(self, best: Tensor, limits: Tensor, finished: Table, live: Tensor) -> Tensor:
-        """Which of the live sentences (n,) may stop; best (n,) is of those that are open."""
+    def fulfilled(
+        self, best: Tensor, lengths: tuple[int, Tensor], finished: Table, live: Tensor
+    ) -> Tensor:
+        """Which of the live sentences (n,) may stop; best (n,) is of those that are open.
+
+        lengths are those that the open ones have, and that they may come to (n,).
+        """
+        now, most = lengths
         if self.stop == "count":
             return finished.added[live] >= self.count
-        if self.stop == "best":
-            return normalised(best, limits, self.alpha) <= finished.scores[live, -1]
+        if self.stop in ("ahead", "best"):
+            length = now if self.stop == "ahead" else most
+            return normalised(best, length, self.alpha) <= finished.scores[live, -1]
         return torch.zeros_like(live, dtype=torch.bool)
 
 
@@ -151,7 +160,7 @@ class _Search:
         at_limit, best = limits == self.length, beam.amax(dim=1)  # (n,)
         self.cut.add(self.live[at_limit], beam[at_limit], self.length)
         done = at_limit | (best == -math.inf)
-        done |= self.rule.fulfilled(best, limits, self.finished, self.live)
+        done |= self.rule.fulfilled(best, (self.length, limits), self.finished, self.live)
         stay = (~done).nonzero()[:, 0]
         self.live, self.beam = self.live[stay], beam[stay]
         return (stay[:, None] * K + parents[stay]).flatten(), tokens[stay].flatten()

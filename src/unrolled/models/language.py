@@ -159,12 +159,12 @@ class LanguageModel:
         _check_amount(tokens, count)
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, banned=CONTROL)
         token, state = self._after(prompt)
-        generator = _generator(seed)
+        generator, writer = _generator(seed), self.network.writer()
         written: list[list[int]] = []
         while len(written) < count:
             rows = torch.zeros(min(ROWS_AT_ONCE, count - len(written)), dtype=torch.long)
             start = self.network.select(state, rows)
-            drawn = sample(self.network, start, token[rows], sampling=sampling, generator=generator)
+            drawn = sample(writer, start, token[rows], sampling=sampling, generator=generator)
             steps = list(self._until_end(islice(drawn, tokens)))
             written += torch.stack(steps, dim=1).tolist()  # (rows, tokens)
         return self._continued(prompt, written)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unrolled.config import LanguageSettings
 from unrolled.models.next_token import STEPS_AT_ONCE, NextToken, State
-from unrolled.nn.cells import CELLS
+from unrolled.models.stack import recurrent_stack
 from unrolled.nn.dropout import Dropout
 from unrolled.nn.output import Loss, summed_nats, token_nats
 from unrolled.nn.recurrent import Recurrent
@@ -35,8 +35,8 @@ class LanguageNetwork(NextToken):
         # given a weight, it draws none: on the meta device that would import torch's compiler
         self.embedding = nn.Embedding(V, E, _weight=torch.empty(V, E))
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
-        self.stack = _stack(settings)
-        self.backward_stack = _stack(settings) if settings.direction == "pair" else None
+        self.stack = recurrent_stack(settings, E)
+        self.backward_stack = recurrent_stack(settings, E) if settings.direction == "pair" else None
         self.dropout = Dropout(settings.dropout, variational=settings.variational)
         self.bias = nn.Parameter(torch.zeros(V))
         self.weight = None if settings.tied else nn.Parameter(torch.empty(V, H).uniform_(-0.1, 0.1))
@@ -78,7 +78,7 @@ class LanguageNetwork(NextToken):
         lengths = batch.lengths - 1
         dense = bool((lengths == inputs.size(1)).all())
         reach = None if dense else lengths.clamp(min=1)
-        h, last = stack(self.dropout(self._embed(inputs)), lengths=reach, state=carry)  # (B, T, H)
+        h, last = stack(self.dropout(self.embed(inputs)), lengths=reach, state=carry)  # (B, T, H)
         hidden = self.dropout(h)
         last = tuple(part.detach() for part in last)
         if dense:
@@ -86,7 +86,8 @@ class LanguageNetwork(NextToken):
         real = torch.arange(inputs.size(1)) < lengths[:, None]  # (B, T)
         return hidden[real], targets[real], last
 
-    def _embed(self, tokens: Tensor) -> Tensor:
+    def embed(self, tokens: Tensor) -> Tensor:
+        """The vectors of tokens (…, E)."""
         vectors: Tensor = self.embedding(tokens)  # (…, E)
         if self.settings.first_input == "zero":
             vectors = vectors.masked_fill((tokens == PAD)[..., None], 0.0)
@@ -102,9 +103,16 @@ class LanguageNetwork(NextToken):
     @torch.inference_mode()
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token (N,), state of N rows -> log-probabilities of the next (N, V), next state."""
-        h, state = self.stack(self._embed(token[:, None]), state=state)  # (N, 1, H)
-        logits = torch.addmm(self.bias, h[:, 0], self.output_weight.t())  # (N, V)
-        return logits.log_softmax(dim=1), state
+        h, state = self.stack(self.embed(token[:, None]), state=state)  # (N, 1, H)
+        return self.log_probabilities(h[:, 0]), state
+
+    def log_probabilities(self, h: Tensor) -> Tensor:
+        """Of the next token (N, V), after states of the stack (N, H)."""
+        return torch.addmm(self.bias, h, self.output_weight.t()).log_softmax(dim=1)
+
+    def writer(self) -> "Writer":
+        """Steps of this network as it stands now."""
+        return Writer(self)
 
     @torch.inference_mode()
     def select(self, state: State, rows: Tensor) -> State:
@@ -117,19 +125,22 @@ class LanguageNetwork(NextToken):
         state = self.stack.start(tokens.size(0))
         for piece in torch.split(tokens, STEPS_AT_ONCE, dim=1):
             if piece.size(1):
-                _, state = self.stack(self._embed(piece), state=state)
+                _, state = self.stack(self.embed(piece), state=state)
         return state
 
 
-def _stack(settings: LanguageSettings) -> Recurrent:
-    return Recurrent(
-        settings.embedding,
-        settings.hidden_size,
-        cell=CELLS[settings.cell](**settings.variant),
-        layers=settings.layers,
-        dropout=settings.dropout if settings.layers > 1 else 0.0,
-        variational=settings.variational,
-        first_state=settings.first_state,
-        init=settings.init,
-        bias=settings.bias,
-    )
+class Writer:
+    """A language network that takes many steps: its stack's weights are made ready once."""
+
+    def __init__(self, network: LanguageNetwork) -> None:
+        self.network, self.stack = network, network.stack.prepared()
+
+    @torch.inference_mode()
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """As the network's own."""
+        h, state = self.stack.step(self.network.embed(token), state)  # (N, H)
+        return self.network.log_probabilities(h), state
+
+    def select(self, state: State, rows: Tensor) -> State:
+        """As the network's own."""
+        return self.network.select(state, rows)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from unrolled.decode.stepper import Stepper
 from unrolled.text.batch import Batch, LineBatches, Places
 from unrolled.text.tokens import EncodedLines
 
@@ -77,6 +78,10 @@ class NextToken(nn.Module, ABC):
     @abstractmethod
     def select(self, state: State, rows: Tensor) -> State:
         """The state of these rows, in this order; a row may repeat."""
+
+    def writer(self) -> Stepper[State]:
+        """Itself, made ready for many steps: what is written is written by this."""
+        return self
 
     @abstractmethod
     def read(self, tokens: Tensor) -> State:

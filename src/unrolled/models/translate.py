@@ -31,15 +31,15 @@ class Search:
 
     width      hypotheses kept at each step; 1 is greedy search
     alpha      a hypothesis of n tokens and log-probability p is worth p / n^alpha
-    stop       "count": when `width` hypotheses are finished; "best": when no open one can still
-               win, which takes longer; "limit": never before the longest output
+    stop       "ahead": when no open hypothesis is ahead of the finished ones; "best": when none
+               can still win, which takes longer; or "count" or "limit": see decode/beam.py
     nbest      how many to give for each text
     copy       write for an unknown word the source word that attention looked at most
     """
 
     width: int = 5
     alpha: float = 0.7
-    stop: str = "count"
+    stop: str = "ahead"
     nbest: int = 1
     copy: bool = True
     max_length: int | None = None  # tokens of an output, its END among them

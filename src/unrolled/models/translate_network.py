@@ -19,6 +19,7 @@ from unrolled.models.stack import recurrent_stack
 from unrolled.nn.attention import Attention, Memory
 from unrolled.nn.dropout import Dropout
 from unrolled.nn.output import Loss, summed_nats, token_nats
+from unrolled.nn.prepared import Prepared
 from unrolled.nn.recurrent import Recurrent
 from unrolled.nn.rows import find_rows
 from unrolled.nn.unroll import reverse
@@ -36,6 +37,7 @@ class DecoderState(NamedTuple):
     summary: Tensor | None  # (N, H) the encoder's last state, where every step sees it
     fed: Tensor | None  # (N, R) what went to the softmax, where the next step sees it
     memory: Memory | None  # (B, S, D)
+    steps: Prepared | None  # the decoder, made ready for many steps; None where it is trained
 
     @property
     def rows(self) -> int:
@@ -148,6 +150,7 @@ class TranslateNetwork(nn.Module):
             state[0][-1] if self.settings.decoder_input == "all" else None,
             h.new_zeros(len(h), self.settings.embedding) if self.settings.feed else None,
             memory,
+            self.decoder.prepared() if torch.is_inference_mode_enabled() else None,
         )
 
     def _bridged(self, last: Stacked) -> Stacked:
@@ -210,14 +213,18 @@ class TranslateNetwork(nn.Module):
             context, weights = self._attend(state.stack[0][-1], state)
         parts = (x, state.summary, state.fed, context)
         seen = torch.cat([part for part in parts if part is not None], dim=1)
-        h, stack = self.decoder(seen[:, None], state=state.stack)  # (N, 1, H)
-        s = readout = h[:, 0]
+        if state.steps is not None:
+            s, stack = state.steps.step(seen, state.stack)  # (N, H)
+        else:
+            h, stack = self.decoder(seen[:, None], state=state.stack)  # (N, 1, H)
+            s = h[:, 0]
+        readout = s
         if self.settings.placement == "luong":
             context, weights = self._attend(s, state)
         if self.attention is not None:
             readout = self._read(context, s)
         fed = None if state.fed is None else readout
-        return readout, weights, DecoderState(stack, state.summary, fed, state.memory)
+        return readout, weights, state._replace(stack=stack, fed=fed)
 
     def _attend(self, query: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         """A query (N, H) a row; the rows of one source ask its memory together."""
@@ -257,7 +264,7 @@ class TranslateNetwork(nn.Module):
         memory = state.memory
         if memory is not None:
             memory = _memory_of(memory, rows * len(memory.beyond) // state.rows)
-        return DecoderState(stack, summary, fed, memory)
+        return DecoderState(stack, summary, fed, memory, state.steps)
 
 
 def _memory_of(memory: Memory, which: Tensor) -> Memory:
