@@ -284,3 +284,11 @@ def test_the_same_text_gives_the_same_bytes_in_every_process():
         )
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+def test_byte_pairs_are_shown_as_their_text():
+    encoder = TextEncoder.build(["schläft gut", "schläft"] * 20, level="bpe", max_size=300)
+    shown = encoder.shown(encoder.encode_lines(["schläft gut"]).ids)
+    assert "".join(shown) == "schläft gut</s>"
+    words = TextEncoder.build(["a b"], level="word")
+    assert words.shown(words.encode("a b Q")) == ["a", "b", "<unk>"]

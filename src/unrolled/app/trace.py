@@ -80,7 +80,7 @@ def plain(model: "TranslateModel", alignment: "Alignment", nodes: "list[Node]") 
 
 def label(model: "TranslateModel", node: "Node") -> str:
     """The token of a node, as text."""
-    return "" if node.token is None else model.target.vocabulary.decode([node.token])[0]
+    return "" if node.token is None else model.target.shown([node.token])[0]
 
 
 def write_json(value: dict[str, Any], out: Path | None) -> None:

@@ -18,7 +18,7 @@ from unrolled.errors import ConfigError
 from unrolled.models.translate_network import DecoderState, TranslateNetwork
 from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch, PairBatches, SourceBatches
-from unrolled.text.tokens import END, PAD, SPECIALS, START, UNK, EncodedLines, TextEncoder
+from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
 
 BATCH_TOKENS = 2048  # source tokens read at once
 NEVER_WRITTEN = (PAD, START)
@@ -241,10 +241,9 @@ class TranslateModel:
     def attention(self, text: str, output: str) -> Alignment:
         """What the model looks at where it writes this output for this text."""
         source, target = self.source.encode(text), self.target.encode(output)
-        ends = SPECIALS[END]
         return Alignment(
-            [*self.source.vocabulary.decode(source), ends],
-            [*self.target.vocabulary.decode(target), ends],
+            self.source.shown([*source, END]),
+            self.target.shown([*target, END]),
             self._weights(source, target),
         )
 

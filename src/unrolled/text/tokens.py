@@ -141,6 +141,13 @@ class TextEncoder:
                 lines[-1].append(token)
         return "\n".join(map(self.tokeniser.join, lines))
 
+    def shown(self, ids: ArrayLike) -> list[str]:
+        """Each of ids (N,) as people read it: of byte pairs their text, a space before a word."""
+        tokens = self.vocabulary.decode(ids)
+        if self.level != "bpe":
+            return tokens
+        return [t if t in SPECIALS else self.tokeniser.join([t]) for t in tokens]
+
     def files(self) -> dict[str, bytes]:
         """What `from_files` needs, by file name."""
         files = {VOCABULARY_FILE: self.vocabulary.to_json().encode()}
