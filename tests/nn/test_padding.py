@@ -7,7 +7,8 @@ import torch
 from networks import VARIANTS, random
 from torch import Tensor
 
-from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State
+from unrolled.errors import ConfigError
+from unrolled.nn import LSTM, Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State
 
 Run = Callable[[Tensor, Tensor | None, State], tuple[Tensor, State]]
 B, T, E, H = 5, 6, 3, 4
@@ -165,3 +166,43 @@ def test_the_check_notices_a_broken_mask(cell, broken, junk):
     net = build(cell)
     assert worst_difference(net, LENGTHS, junk) < 1e-10
     assert not worst_difference(net, LENGTHS, junk, broken(net)) < 1e-3
+
+
+def to_the_other_side(x: Tensor, lengths: Tensor) -> Tensor:
+    """Rows that are padded on the right, padded on the left."""
+    return torch.stack([row.roll(len(row) - n, 0) for row, n in zip(x, lengths, strict=True)])
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("cell", [RNNCell(), GRUCell(), LSTMCell()], ids=str)
+def test_rows_padded_on_the_left_equal_their_runs_alone(cell, layers, bidirectional):
+    net = build(cell, layers=layers, bidirectional=bidirectional)
+
+    def run(x: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
+        y, last = net(to_the_other_side(x, lengths), lengths, state, padding="left")
+        for row, length in enumerate(lengths.tolist()):
+            assert (y[row, : y.size(1) - length] == 0).all()
+        return torch.stack([y[row].roll(int(n), 0) for row, n in enumerate(lengths)]), last
+
+    assert worst_difference(net, LENGTHS, 7.0, run) < 1e-10
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_drop_in_layers_take_either_side(batch_first):
+    rnn = LSTM(E, H, bidirectional=True, batch_first=batch_first, dtype=torch.float64)
+    x = fill(random(B, T, E), LENGTHS, 3.0)
+    left = to_the_other_side(x, LENGTHS)
+    right_y, right = rnn(x if batch_first else x.transpose(0, 1), lengths=LENGTHS)
+    left_y, last = rnn(
+        left if batch_first else left.transpose(0, 1), lengths=LENGTHS, padding="left"
+    )
+    if not batch_first:
+        right_y, left_y = right_y.transpose(0, 1), left_y.transpose(0, 1)
+    torch.testing.assert_close(left_y, to_the_other_side(right_y, LENGTHS), rtol=1e-12, atol=0)
+    torch.testing.assert_close(last, right, rtol=1e-12, atol=0)
+
+
+def test_a_third_side_is_refused():
+    with pytest.raises(ConfigError, match=r"padding is 'lef', but .*Did you mean 'left'\?"):
+        build(GRUCell())(random(B, T, E), LENGTHS, padding="lef")

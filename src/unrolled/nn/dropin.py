@@ -59,18 +59,23 @@ class _DropIn(Stack):
         hx: Tensor | State | None = None,
         *,
         lengths: Tensor | None = None,
+        padding: str = "right",
     ) -> tuple[Tensor | PackedSequence, Tensor | State]:
         """As torch.nn: x (T, B, E), (B, T, E) if batch_first, (T, E) for one row, or packed.
 
         hx and the last state are h, or (h, c) for LSTM, of (L·D, B, H), or (L·D, H) for one row;
-        lengths (B,) as in Recurrent.
+        lengths (B,) and padding as in Recurrent.
         """
         state = None if hx is None else (hx,) if isinstance(hx, Tensor) else tuple(hx)
-        y, last = self._run_any(x, lengths, state)
+        y, last = self._run_any(x, lengths, state, padding)
         return y, last if self.cell.state_size == 2 else last[0]
 
     def _run_any(
-        self, x: Tensor | PackedSequence, lengths: Tensor | None, state: State | None
+        self,
+        x: Tensor | PackedSequence,
+        lengths: Tensor | None,
+        state: State | None,
+        padding: str,
     ) -> tuple[Tensor | PackedSequence, State]:
         if isinstance(x, PackedSequence):
             padded, lengths = pad_packed_sequence(x, batch_first=True)
@@ -81,8 +86,8 @@ class _DropIn(Stack):
             y, last = self.run(x[None], lengths, one_row)
             return y[0], tuple(s[:, 0] for s in last)
         if self.batch_first:
-            return self.run(x, lengths, state)
-        y, last = self.run(x.transpose(0, 1), lengths, state)
+            return self.run_padded(x, lengths, state, padding)
+        y, last = self.run_padded(x.transpose(0, 1), lengths, state, padding)
         return y.transpose(0, 1), last
 
 

@@ -10,11 +10,12 @@ from unrolled.errors import ConfigError, not_one_of
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.dropout import Dropout
 from unrolled.nn.prepared import Prepared
-from unrolled.nn.rows import find_rows
+from unrolled.nn.rows import find_rows, moved_left, moved_right
 from unrolled.nn.unroll import run_layer
 
 COMBINES = ("concat", "mean")
 FIRST_STATES = ("zero", "learned")
+PADDINGS = ("right", "left")
 INITS = ("uniform", "orthogonal", "identity")
 
 WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "peephole")  # as in Weights
@@ -133,6 +134,17 @@ class Stack(nn.Module):
         layers = [self._weights(layer)[0] for layer in range(self.layers)]
         return Prepared(self.cell, layers, lambda x, state: self.run(x, None, state))
 
+    def run_padded(
+        self, x: Tensor, lengths: Tensor | None, state: State | None, padding: str
+    ) -> tuple[Tensor, State]:
+        """The same for rows that are padded on either side; y is padded as x is."""
+        if padding not in PADDINGS:
+            raise not_one_of("padding", padding, PADDINGS)
+        if padding == "right" or lengths is None:
+            return self.run(x, lengths, state)
+        y, last = self.run(moved_left(x, lengths), lengths, state)
+        return moved_right(y, lengths), last
+
     def start(self, B: int) -> State:
         """The state of B rows before their first step."""
         names, shape = FIRST[: self.cell.state_size], self._state_shape(B)
@@ -200,12 +212,17 @@ class Recurrent(Stack):
     """
 
     def forward(
-        self, x: Tensor, lengths: Tensor | None = None, state: State | None = None
+        self,
+        x: Tensor,
+        lengths: Tensor | None = None,
+        state: State | None = None,
+        *,
+        padding: str = "right",
     ) -> tuple[Tensor, State]:
-        """Run over x (B, T, E), rows padded on the right; lengths (B,) int64, each in 1..T.
+        """Run over x (B, T, E), rows padded on the right, or "left"; lengths (B,) int64 in 1..T.
 
         state is a tuple of (L·D, B, H) tensors, (h,) or (h, c), laid out as torch.nn does. Returns
         y (B, T, output_size), exactly 0 beyond each length, and each row's state after its own last
         step. What stands in the padding changes no number and no gradient.
         """
-        return self.run(x, lengths, state)
+        return self.run_padded(x, lengths, state, padding)

@@ -91,3 +91,21 @@ def check_values(lengths: Tensor, T: int) -> None:
             f"lengths[{row}] is {int(lengths[row])}, but must be in 1..{T}, the steps of x. "
             "Leave empty rows out of the batch."
         )
+
+
+def moved_left(x: Tensor, lengths: Tensor) -> Tensor:
+    """x (B, T, F), its rows padded on the left, with each row moved to the beginning."""
+    rows = find_rows(x, lengths)
+    return _rolled(x, rows.steps - rows.lengths)
+
+
+def moved_right(x: Tensor, lengths: Tensor) -> Tensor:
+    """x (B, T, F), its rows padded on the right, with each row moved to the end."""
+    return _rolled(x, lengths)
+
+
+def _rolled(x: Tensor, by: Tensor) -> Tensor:
+    """Each row turned so that its step `by` (B,) comes first."""
+    T = x.size(1)
+    places = (torch.arange(T, device=x.device) + by[:, None].to(x.device)) % T  # (B, T)
+    return x.gather(1, places[:, :, None].expand_as(x))
