@@ -31,20 +31,14 @@ def predict_outputs(
 
     With a temperature they are drawn from the model's distribution rather than searched for.
     """
-
-    def outputs(texts: list[str], first: int) -> "list[list[Translation]]":
-        if temperature is None:
-            return model.translate(texts, search)
-        own = None if seed is None else seed + first
-        sampling = Sampling(temperature=temperature)
-        drawn = model.sample(texts, sampling, seed=own, max_length=search.max_length)
-        return [[each] for each in drawn]
-
-    from unrolled.decode.sample import Sampling
-
     waiting, number, unfinished, unreadable = iter(lines), 0, [], []
     while texts := list(islice(waiting, at_once)):
-        for text, found in zip(texts, outputs(texts, number), strict=True):
+        if temperature is None:
+            outputs = model.translate(texts, search)
+        else:
+            own = None if seed is None else seed + number  # each block draws on its own
+            outputs = _drawn(model, texts, temperature, seed=own, max_length=search.max_length)
+        for text, found in zip(texts, outputs, strict=True):
             number += 1
             print(_shown(text, found, number, json=json, several=search.nbest > 1), flush=True)
             if not found[0].finished:
@@ -55,6 +49,20 @@ def predict_outputs(
         note(f"Cut off before an end was written: {_lines(unfinished)}.")
     if unreadable:
         note(f"Of no token is known to the model, so the output says little: {_lines(unreadable)}.")
+
+
+def _drawn(
+    model: "TranslateModel",
+    texts: list[str],
+    temperature: float,
+    *,
+    seed: int | None,
+    max_length: int | None,
+) -> "list[list[Translation]]":
+    from unrolled.decode.sample import Sampling
+
+    sampling = Sampling(temperature=temperature)
+    return [[each] for each in model.sample(texts, sampling, seed=seed, max_length=max_length)]
 
 
 def _shown(text: str, found: "list[Translation]", number: int, *, json: bool, several: bool) -> str:

@@ -159,15 +159,7 @@ def build_reader(settings: ClassifyRun, texts: Sequence[str]) -> TextReader:
             max_size=tokens.max_size,
         )
         return SpellingReader(words, tokens.splitter)
-    encoder = TextEncoder.build(
-        texts,
-        level=tokens.level,
-        splitter=tokens.splitter,
-        lowercase=tokens.lowercase,
-        min_count=tokens.min_count,
-        max_size=tokens.max_size,
-    )
-    return PlainReader(encoder)
+    return PlainReader(TextEncoder.learn(texts, tokens))
 
 
 def reader_from_files(settings: ClassifyRun, files: Mapping[str, bytes]) -> TextReader:

@@ -86,9 +86,10 @@ class TranslateModel:
     def build(cls, settings: TranslateRun, sources: Sequence[str], targets: Sequence[str]) -> Self:
         """The same, its vocabularies those of training pairs."""
         if settings.tokens.joint:
-            both = _encoder(settings, [*sources, *targets])
+            both = TextEncoder.learn([*sources, *targets], settings.tokens)
             return cls.create(settings, both, both)
-        return cls.create(settings, _encoder(settings, sources), _encoder(settings, targets))
+        source, target = (TextEncoder.learn(side, settings.tokens) for side in (sources, targets))
+        return cls.create(settings, source, target)
 
     @classmethod
     def restore(cls, settings: TranslateRun, files: Mapping[str, bytes]) -> Self:
@@ -277,18 +278,6 @@ class TranslateModel:
 
 
 _NOTHING = Translation("", 0.0, 0.0, True, [])
-
-
-def _encoder(settings: TranslateRun, lines: Sequence[str]) -> TextEncoder:
-    tokens = settings.tokens
-    return TextEncoder.build(
-        lines,
-        level=tokens.level,
-        splitter=tokens.splitter,
-        lowercase=tokens.lowercase,
-        min_count=tokens.min_count,
-        max_size=tokens.max_size,
-    )
 
 
 def _restored(settings: TranslateRun, files: Mapping[str, bytes], prefix: str) -> TextEncoder:

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unrolled.config.base import TokenSettings
 from unrolled.errors import not_one_of
 from unrolled.text.bpe import BpeTokeniser as BpeTokeniser
 from unrolled.text.vocabulary import END as END
@@ -115,6 +116,18 @@ class TextEncoder:
     def split(self, text: str) -> list[str]:
         """The tokens of a text, whether they are in the vocabulary or not."""
         return self.tokeniser.split(text.lower() if self.lowercase else text)
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], settings: TokenSettings) -> "TextEncoder":
+        """What the settings ask for, learned from lines."""
+        return cls.build(
+            lines,
+            level=settings.level,
+            splitter=settings.splitter,
+            lowercase=settings.lowercase,
+            min_count=settings.min_count,
+            max_size=settings.max_size,
+        )
 
     def encode(self, text: str) -> Ids:
         """The ids (N,) of a text, no special token added."""

@@ -92,15 +92,7 @@ def language_job(
 
 def build_encoder(settings: Settings, lines: Sequence[str]) -> TextEncoder:
     """The tokeniser and the vocabulary that the settings ask for."""
-    tokens = settings.tokens
-    return TextEncoder.build(
-        lines,
-        level=tokens.level,
-        splitter=tokens.splitter,
-        lowercase=tokens.lowercase,
-        min_count=tokens.min_count,
-        max_size=tokens.max_size,
-    )
+    return TextEncoder.learn(lines, settings.tokens)
 
 
 def hold_out(
