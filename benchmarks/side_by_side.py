@@ -35,6 +35,11 @@ RECURRENT = {  # one layer: what a few epochs are enough for
     "train.batch_tokens": 700,
     "train.steps": 35,
 }
+PLAIN = {  # a plain RNN diverges at the rate that gated cells like
+    "train.optimizer": "adamw",
+    "train.learning_rate": 0.005,
+    "train.clip": 1.0,
+}
 SECONDS = "seconds.json"
 PANEL = ("5-gram", "RNN", "LSTM")
 TEXTS = (("train", "train"), ("dev", "dev", "valid"), ("test", "test"))  # and what a file is called
@@ -96,7 +101,8 @@ class Bench:
         if name in WINDOWS:
             settings = {"model.window": WINDOWS[name], **self.options.small}
             return "window", {"config": RECIPES / "ptb-window.toml", "settings": settings}
-        settings = {**RECURRENT, "model.cell": CELLS[name], **self.options.small}
+        own = PLAIN if name == "RNN" else {}
+        settings = {**RECURRENT, **own, "model.cell": CELLS[name], **self.options.small}
         return "lm", {"settings": settings, "epochs": self.options.epochs}
 
     def row(self, name: str) -> Row:

@@ -37,7 +37,7 @@ class DecoderState(NamedTuple):
     summary: Tensor | None  # (N, H) the encoder's last state, where every step sees it
     fed: Tensor | None  # (N, R) what went to the softmax, where the next step sees it
     memory: Memory | None  # (B, S, D)
-    steps: Prepared | None  # the decoder, made ready for many steps; None where it is trained
+    steps: Prepared | None = None  # the decoder, made ready for many steps
 
     @property
     def rows(self) -> int:
