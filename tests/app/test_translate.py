@@ -139,6 +139,11 @@ def test_a_trace_is_numbers(call, folder, tmp_path):
         ),
         (["evaluate", "MODEL", "PAIRS", "--from=fr", "--to=up"], "was trained from lo to up"),
         (["evaluate", "MODEL", "PAIRS", "--from=lo"], "they belong together"),
+        (
+            ["predict", "MODEL", "DATA", "--temperature=1", "--nbest=2"],
+            "--nbest was given, but a model that draws its outputs (--temperature) has no such",
+        ),
+        (["evaluate", "MODEL", "PAIRS", "--out=x.png"], "it draws the audit. Add --audit."),
         (["trace", "MODEL", " "], "the text is empty"),
         (["trace", "MODEL", "a", "--view=gates", "--out=x.png"], "view is 'gates'"),
         (["score", "MODEL", "DATA"], "cannot score. Use `unrolled predict` or `unrolled trace`"),
@@ -155,6 +160,9 @@ def test_other_models_have_no_search(call, model, text):
     done = call("evaluate", model, text, "--beam=3")
     assert done.code == 2
     assert "--beam was given, but the model is of task 'lm'" in done.err
+    done = call("evaluate", model, text, "--alpha=0")
+    assert done.code == 2
+    assert "--alpha was given, but the model is of task 'lm'" in done.err
     done = call("trace", model, "a")
     assert done.code == 2
     assert "cannot trace" in done.err

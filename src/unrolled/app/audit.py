@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unrolled.app.output import note, print_columns, print_json
+from unrolled.app.progress import busy
 from unrolled.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,13 +23,15 @@ def print_audit(
     json: bool,
 ) -> None:
     """For each width of the beam: what it costs, what it finds, and whose fault the rest is."""
-    from unrolled.evaluate.audit import audit_widths
+    from unrolled.evaluate.audit import WIDTHS, audit_widths
     from unrolled.text.parallel import read_pairs
 
     def tell(row: "WidthRow") -> None:
         note(f"width {row.width}: {row.seconds:.1f} s")
 
-    rows = audit_widths(model, read_pairs(lines, source=source), search, watch=tell)
+    pairs = read_pairs(lines, source=source)
+    with busy(f"searching {source} with beams of 1 to {WIDTHS[-1]}"):
+        rows = audit_widths(model, pairs, search, watch=tell)
     if json:
         print_json([row.as_json() for row in rows])
     else:

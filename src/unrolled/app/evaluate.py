@@ -47,6 +47,8 @@ def evaluate(
     if loaded.settings.task == "translate":
         lines = pair_lines(loaded, data, encoding=encoding, languages=(source, target))
         options["search"] = chosen_search(width=beam, alpha=alpha, stop=stop)
+        if out is not None and not audit:
+            raise ConfigError(f"--out is {out}, but it draws the audit. Add --audit.")
         if explain_bleu is not None:
             return print_bleu(loaded, lines, explain_bleu, options["search"], source=data)
         if audit:
@@ -71,7 +73,7 @@ def evaluate(
 def refuse(task: str, **options: Any) -> None:
     """Options of sequence-to-sequence models for another."""
     for name, value in options.items():
-        if value:
+        if value is not None and value is not False:
             raise ConfigError(
                 f"--{name} was given, but the model is of task {task!r} and only a "
                 "sequence-to-sequence model has that option. Leave it out."

@@ -52,18 +52,27 @@ def predict(
     given: dict[str, Any] = {"json": json, "at_once": 1 if typed else 256}
     options: dict[str, Any] = {"width": beam, "alpha": alpha, "stop": stop}
     options |= {"nbest": nbest, "max_length": max_length}
-    searching = any(value is not None for value in (*options.values(), temperature))
+    drawing = {"temperature": temperature is not None, "seed": seed is not None}
+    searching = {
+        "beam": beam is not None,
+        "alpha": alpha is not None,
+        "stop": stop is not None,
+        "nbest": nbest is not None,
+    }
+    writing = {**searching, "max-length": max_length is not None, **drawing}
     labelling = {"explain": explain, "out": out is not None}
     with nullcontext() if sys.stdout.isatty() else busy(f"predicting {data}"):
         if loaded.settings.task == "translate":
             refuse("a sequence-to-sequence model", tokens=tokens, **labelling)
+            if temperature is not None:
+                refuse("a model that draws its outputs (--temperature)", **searching)
             given |= {"temperature": temperature, "seed": seed}
             predict_outputs(loaded, lines, search=chosen_search(**options), **given)
         elif loaded.settings.task == "tag":
-            refuse("a tagger", beam=searching, **labelling)
+            refuse("a tagger", **writing, **labelling)
             predict_tags(loaded, lines, tokens=tokens, source=data, **given)
         else:
-            refuse("a classifier", tokens=tokens, beam=searching)
+            refuse("a classifier", tokens=tokens, **writing)
             predict_classes(loaded, lines, explain=explain, out=out, source=data, **given)
 
 

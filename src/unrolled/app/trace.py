@@ -8,6 +8,7 @@ import typer
 from unrolled.app.models import load_for
 from unrolled.app.options import Model
 from unrolled.app.output import note, print_json
+from unrolled.app.progress import busy
 from unrolled.app.search import Alpha, Beam, MaxLength, chosen_search
 from unrolled.errors import ConfigError
 
@@ -46,6 +47,21 @@ def trace(
         raise ConfigError("the text is empty, but there must be a word to look at.")
     loaded: TranslateModel = load_for("trace", model)
     search = chosen_search(width=beam, alpha=alpha, max_length=max_length)
+    with busy(f"tracing with {model}"):
+        show(loaded, text, output, search, view=view, threshold=threshold, out=out)
+
+
+def show(
+    loaded: "TranslateModel",
+    text: str,
+    output: str | None,
+    search: "Search",
+    *,
+    view: str,
+    threshold: float,
+    out: Path | None,
+) -> None:
+    """Numbers, or an output and its picture."""
     found = output if output is not None else loaded.translate([text], search)[0][0].text
     alignment = loaded.attention(text, found)
     nodes = search_tree(loaded, text, search)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
@@ -93,6 +94,7 @@ def _draw(
     generator: torch.Generator | None,
 ) -> Iterator[_Drawn]:
     rows, banned = torch.arange(len(token)), torch.tensor([*sampling.banned], dtype=torch.long)
+    sampling = replace(sampling, banned=())  # they are ruled out in place, without a copy
     for length in count(1):
         if not len(rows):
             return
