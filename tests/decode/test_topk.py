@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrolled.decode.topk import best_candidates, first_largest
+from unrolled.decode.topk import best_candidates, first_largest, likeliest
 from unrolled.errors import NumericError
 
 
@@ -65,3 +65,16 @@ def test_a_model_that_gives_no_number_is_an_error():
     log_p[1, 99] = math.nan
     with pytest.raises(NumericError, match=r"not a number, but only numbers.*train it again"):
         best_candidates(log_p, torch.zeros(1, 2), 2)
+
+
+@pytest.mark.parametrize("V", [1, 5, 63, 64, 65, 128, 1000])
+def test_the_likeliest_is_argmax_ties_and_impossible_tokens_included(V):
+    torch.manual_seed(V)
+    for log_p in (
+        torch.randn(40, V),
+        torch.randint(3, (40, V)).float(),
+        torch.randn(40, V).masked_fill(torch.rand(40, V) < 0.9, -torch.inf),
+        torch.full((3, V), -torch.inf),
+    ):
+        first = [row.index(max(row)) for row in log_p.tolist()]
+        assert likeliest(log_p).tolist() == first

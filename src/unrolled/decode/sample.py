@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decode.stepper import State, Stepper
+from unrolled.decode.topk import likeliest
 from unrolled.errors import ConfigError
 
 
@@ -50,7 +51,7 @@ class Sampling:
         """One token a row: (N, V) -> (N,)."""
         allowed = self.filtered(log_p)
         if self.temperature == 0.0:
-            return allowed.argmax(dim=1)
+            return likeliest(allowed)
         return torch.multinomial(allowed.softmax(dim=1), 1, generator=generator)[:, 0]
 
 

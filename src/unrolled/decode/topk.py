@@ -59,6 +59,17 @@ def first_largest(values: Tensor, count: int) -> Tensor:
     return taken.nonzero()[:, 1].view(-1, count)
 
 
+def likeliest(log_p: Tensor) -> Tensor:
+    """The place of the largest in each row (N, V) -> (N,), the first of equal ones.
+
+    What argmax gives: the groups make it several times faster for a large vocabulary.
+    """
+    group = _group_maxima(log_p).argmax(dim=1, keepdim=True)  # (N, 1)
+    places = (group * GROUP + torch.arange(GROUP)).clamp(max=log_p.size(1) - 1)  # (N, 64)
+    inside = log_p.gather(1, places).argmax(dim=1, keepdim=True)  # (N, 1)
+    return places.gather(1, inside)[:, 0]
+
+
 def _group_maxima(log_p: Tensor) -> Tensor:
     """The largest of every 64 neighbours in a row, of fewer in the last group: (N, V) -> (N, G)."""
     N, V = log_p.shape
