@@ -34,7 +34,7 @@ class BackwardRun {
         : cell_(cell), shape_(shape), at_(at), packed_(packed), rows_(rows), state_(state),
           part_(part), H_(shape.H), G_(cell.gates()) {}
 
-    void operator()() {
+    UNROLLED_FLAT void operator()() {
         begin();
         int running = 0;
         int64_t steps = rows_.count() ? shape_.lengths[rows_.rows[0]] : 0;
@@ -99,6 +99,9 @@ class BackwardRun {
     template <class Each>
     void products(const T* from, int stride, int first, int K, int running, Each each) {
         alignas(64) T sums[most_rows * most_columns * L];
+        static const Vec<T> zero{};
+        const T* zeros = reinterpret_cast<const T*>(&zero);
+        Start<T> from_zero{{zeros, zeros, zeros, zeros}, {}};
         part_.sweep(now_, most_columns, [&](int v, int width, int next) {
             const T* columns[most_columns];
             for (int j = 0; j < width; ++j)
@@ -109,8 +112,7 @@ class BackwardRun {
                 const T* rows[most_rows];
                 for (int r = 0; r < R; ++r) rows[r] = from + token(rows_.rows[i + r]) * stride;
                 const T* ahead = columns[tile % width] + ptrdiff_t(next - v) * G_ * H_ * L;
-                std::fill(sums, sums + R * width * L, T(0));
-                product(rows, R, columns, width, K, sums, width * L, ahead);
+                product(rows, R, columns, width, K, from_zero, sums, width * L, ahead);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, lanes(v + j), load(sums + (r * width + j) * L));

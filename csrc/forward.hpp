@@ -33,6 +33,8 @@ struct Packed {
     const T* biases;  // (G + 1, V)  of each gate, and the one inside r ⊙ (U_n h + b)
 };
 
+constexpr size_t kept_bytes = 5 << 19;  // of a thread's gates that the way back finds in the cache
+
 template <class T>
 class ForwardRun {
    public:
@@ -42,10 +44,11 @@ class ForwardRun {
           part_(part), H_(shape.H), G_(cell.gates()), V_(vectors(shape.H, L)),
           apart_(cell.kind == GRU && cell.first == RESET_AFTER ? 2 : -1),
           width_(size_t(G_) * V_ * L), keeps_(at.before != nullptr),
+          streams_(keeps_ && rows.tokens * width_ * sizeof(T) > kept_bytes),
           sources_(packed.inputs ? state.steps_at_once * rows.count() : 0),
           begins_(packed.inputs ? state.steps_at_once : 0) {}
 
-    void operator()() {
+    UNROLLED_FLAT void operator()() {
         begin();
         int64_t steps = rows_.count() ? shape_.lengths[rows_.rows[0]] : 0;
         int running = rows_.count();
@@ -60,6 +63,7 @@ class ForwardRun {
             part_.meeting->wait();
             std::swap(state_.h, state_.next);
         }
+        if (streams_) end_stream();
     }
 
    private:
@@ -78,7 +82,7 @@ class ForwardRun {
         return at_.y + row * at_.y_row + (at_.reverse ? last - now_ : now_) * at_.y_step;
     }
 
-    // W x of some steps from this one on: few enough to stay in the cache until they are used, and
+    // W x + b of some steps from this one on: few enough to stay in the cache until they are used, and
     // many enough for each weight to serve many rows.
     void project(int running, int64_t steps) {
         int64_t from = now_, count = 0, end = std::min(steps, now_ + state_.steps_at_once);
@@ -92,12 +96,12 @@ class ForwardRun {
         for (int g = 0; g < G_; ++g)
             part_.sweep(0, most_columns, [&](int v, int width, int) {
                 T* out = state_.projected + (size_t(g) * V_ + v) * L;
-                for (int64_t i = 0; i < count; ++i)
-                    std::fill(out + i * width_, out + i * width_ + width * L, T(0));
+                Start<T> start{};
+                for (int j = 0; j < width; ++j) start.at[j] = bias(g, v + j);
                 for (int64_t i = 0, R; i < count; i += R) {
                     R = next_tile(int(count - i), width);
                     columns_of(packed_.inputs, int(at_.E), sources_.data() + i, int(R),
-                               {v, width, g, 1, 0, 0}, out + i * width_, width_);
+                               {v, width, g, 1, 0, 0}, start, out + i * width_, width_);
                 }
             });
     }
@@ -140,9 +144,7 @@ class ForwardRun {
                 const T* rows[most_rows];
                 for (int r = 0; r < R; ++r) rows[r] = state + size_t(i + r) * H_;
                 Block block{v, width, gate, gates, next - v, tile};
-                take(i, R, block, sums);
-                fetch(i + R, std::min(R, running - i - R), block);
-                multiply(rows, R, block, sums);
+                multiply(rows, R, block, start_of(i, R, block, sums), sums);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, sums + (r * C + j) * L, width * L);
@@ -155,9 +157,11 @@ class ForwardRun {
         int v, width, gate, gates, ahead, tile;
     };
 
-    void multiply(const T* const* rows, int R, const Block& block, T* sums) const {
+    void multiply(const T* const* rows, int R, const Block& block, const Start<T>& start,
+                  T* sums) const {
         if (packed_.states)
-            return columns_of(packed_.states, H_, rows, R, block, sums, block.gates * block.width * L);
+            return columns_of(packed_.states, H_, rows, R, block, start, sums,
+                              block.gates * block.width * L);
         for (int lane = 0; lane < lanes(block.v); ++lane) {
             const T* weights[most_columns];
             for (int g = 0; g < block.gates; ++g)
@@ -167,7 +171,7 @@ class ForwardRun {
     }
 
     void columns_of(const T* packed, int K, const T* const* rows, int R, const Block& block,
-                    T* sums, size_t stride) const {
+                    const Start<T>& start, T* sums, size_t stride) const {
         const T* columns[most_columns];
         int C = block.gates * block.width;
         for (int g = 0; g < block.gates; ++g)
@@ -175,25 +179,36 @@ class ForwardRun {
                 columns[g * block.width + j] =
                     packed + (size_t(block.gate + g) * V_ + block.v + j) * K * L;
         const T* ahead = columns[block.tile % C] + ptrdiff_t(block.ahead) * K * L;
-        product(rows, R, columns, C, K, sums, stride, ahead);
+        product(rows, R, columns, C, K, start, sums, stride, ahead);
     }
 
-    // What the sums of a tile begin with. All at once: read one by one, each after the writes of the
-    // row before, they would be waited for.
-    void take(int i, int R, const Block& block, T* sums) const {
-        for (int r = i; r < i + R; ++r)
-            for (int g = block.gate; g < block.gate + block.gates; ++g)
-                for (int j = block.v; j < block.v + block.width; ++j, sums += L)
-                    store(sums, g == apart_ ? bias(G_, j) : input(r, g, j));
+    // What the sums of a tile begin with: W x + b, where it lies, or brought together in `sums`.
+    Start<T> start_of(int i, int R, const Block& block, T* sums) const {
+        Start<T> start;
+        int C = block.gates * block.width, c = 0;
+        bool in_place = packed_.inputs && packed_.states;
+        for (int g = block.gate; g < block.gate + block.gates; ++g)
+            for (int v = block.v; v < block.v + block.width; ++v, ++c) {
+                bool inside = g == apart_;
+                start.at[c] = inside ? bias(G_, v) : in_place ? projected(i, g, v) : sums + c * L;
+                start.step[c] = inside ? 0 : in_place ? width_ : C * L;
+                for (int r = 0; !in_place && r < R; ++r)
+                    store(sums + (r * C + c) * L, inside ? load(bias(G_, v)) : input(i + r, g, v));
+            }
+        return start;
     }
 
-    Vec<T> bias(int g, int v) const { return load(packed_.biases + (size_t(g) * V_ + v) * L); }
+    const T* bias(int g, int v) const { return packed_.biases + (size_t(g) * V_ + v) * L; }
+
+    const T* projected(int i, int g, int v) const {
+        int64_t row = begins_.data()[now_ % state_.steps_at_once] + i;
+        return state_.projected + row * width_ + (size_t(g) * V_ + v) * L;
+    }
 
     // W x + b.
     Vec<T> input(int i, int g, int v) const {
-        if (!packed_.inputs) return load(gate(i, g, v), lanes(v)) + bias(g, v);
-        int64_t row = begins_.data()[now_ % state_.steps_at_once] + i;
-        return load(state_.projected + row * width_ + (size_t(g) * V_ + v) * L) + bias(g, v);
+        if (packed_.inputs) return load(projected(i, g, v));
+        return load(gate(i, g, v), lanes(v)) + load(bias(g, v));
     }
 
     // Vector v of a gate of row i.
@@ -201,13 +216,10 @@ class ForwardRun {
         return at_.gates + (token(rows_.rows[i]) * G_ + g) * H_ + v * L;
     }
 
-    // Begin to fetch what the next tile will take.
-    void fetch(int i, int R, const Block& block) const {
-        if (packed_.inputs) return;
-        for (int r = i; r < i + R; ++r)
-            for (int g = block.gate; g < block.gate + block.gates; ++g)
-                for (int j = block.v; j < block.v + block.width; ++j)
-                    __builtin_prefetch(gate(r, g, j), 1, 2);
+    // For the way back.
+    void keep(T* to, Vec<T> value, int n) const {
+        if (streams_) stream(to, value, n);
+        else store(to, value, n);
     }
 
     // h after the step, wherever it is wanted; before: what it was.
@@ -215,7 +227,7 @@ class ForwardRun {
         int row = rows_.rows[i];
         store(state_.next + size_t(i) * H_ + v * L, h, n);
         store(output(row) + v * L, h, n);
-        if (keeps_) store(at_.before + token(row) * H_ + v * L, before, n);
+        if (keeps_) keep(at_.before + token(row) * H_ + v * L, before, n);
     }
 
     // h' = φ(a)
@@ -223,7 +235,7 @@ class ForwardRun {
         products(state_.h, running, 0, 1, [&](int i, int v, const T* sums, int) {
             int n = lanes(v);
             Vec<T> h = activate<T>(cell_.first, load(sums));
-            if (keeps_) store(gate(i, 0, v), h, n);
+            if (keeps_) keep(gate(i, 0, v), h, n);
             put(i, v, h, load(state_.h + size_t(i) * H_ + v * L, n), n);
         });
     }
@@ -251,11 +263,11 @@ class ForwardRun {
             Vec<T> h = o * (cell_.first == OUTPUT_TANH ? tanh<T>(c) : c);
             store(state_.c + size_t(r) * H_ + v * L, c, n);
             if (keeps_) {
-                store(gate(r, 0, v), i, n);
-                store(gate(r, 1, v), f, n);
-                store(gate(r, 2, v), g, n);
-                store(gate(r, 3, v), o, n);
-                store(at_.cells + token(rows_.rows[r]) * H_ + v * L, c, n);
+                keep(gate(r, 0, v), i, n);
+                keep(gate(r, 1, v), f, n);
+                keep(gate(r, 2, v), g, n);
+                keep(gate(r, 3, v), o, n);
+                keep(at_.cells + token(rows_.rows[r]) * H_ + v * L, c, n);
             }
             put(r, v, h, load(state_.h + size_t(r) * H_ + v * L, n), n);
         };
@@ -309,8 +321,8 @@ class ForwardRun {
 
     void gru_keep(int i, int v, Vec<T> r, Vec<T> inner) {
         if (!keeps_) return;
-        store(gate(i, 0, v), r, lanes(v));
-        store(at_.inner + token(rows_.rows[i]) * H_ + v * L, inner, lanes(v));
+        keep(gate(i, 0, v), r, lanes(v));
+        keep(at_.inner + token(rows_.rows[i]) * H_ + v * L, inner, lanes(v));
     }
 
     // h' = h + w ⊙ (n − h), where w is 1 − z ("keep") or z ("write"); at: which gate z is.
@@ -319,8 +331,8 @@ class ForwardRun {
         Vec<T> h = load(state_.h + size_t(i) * H_ + v * L, n);
         Vec<T> written = cell_.second == KEEP ? T(1) - z : z;
         if (keeps_) {
-            store(gate(i, at, v), z, n);
-            store(gate(i, at + 1, v), candidate, n);
+            keep(gate(i, at, v), z, n);
+            keep(gate(i, at + 1, v), candidate, n);
         }
         put(i, v, h + written * (candidate - h), h, n);
     }
@@ -336,6 +348,7 @@ class ForwardRun {
     int apart_;     // the gate whose two parts are not added up: n of a GRU that resets after
     size_t width_;  // of a row of W x
     bool keeps_;    // for a way back
+    bool streams_;  // what is kept is more than the caches hold until then
     Buffer<const T*> sources_;
     Buffer<int64_t> begins_;
     int64_t now_ = 0;

@@ -23,6 +23,7 @@ void sum_biases(Cell cell, int H, const Forward<T>& at, T* biases) {
 }
 
 constexpr size_t projected_bytes = 3 << 17;  // of W x that stay in a core's cache
+constexpr size_t fetched_bytes = 1 << 21;    // where U is fetched at every step anyway: W less often
 
 template <class T>
 void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int directions) {
@@ -32,7 +33,8 @@ void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int
     // For less, packing takes longer than it saves.
     bool pays = plan.most_steps > 2 || shape.B > 16, packs = pays && !at[0].packed;
     bool projects = at[0].input_weights, packs_inputs = projects && !at[0].packed;
-    int64_t fit = projected_bytes / (std::max(1, plan.most_rows()) * row * sizeof(T));
+    size_t bytes = plan.large ? fetched_bytes : projected_bytes;
+    int64_t fit = bytes / (std::max(1, plan.most_rows()) * row * sizeof(T));
     int64_t at_once = std::max(int64_t(1), std::min(fit, plan.most_steps));
     size_t room = projects ? at_once * row : 0;
     Buffer<T> packed(packs ? directions * row * H : 0), states(directions * 4 * all);

@@ -18,14 +18,21 @@ constexpr int tile_rows(int columns) {
     return std::min(most_rows, UNROLLED_ACCUMULATORS / columns);
 }
 
-// out[r][c] += Σ_k rows[r][k] · columns[c][k],  each out[r][c] a vector, its rows `stride` apart.
-// `ahead` is a column that will be wanted soon: it is fetched on the way.
+// What the sums of column c begin with: row r at at[c] + r · step[c]; step 0: the same for all.
+template <class T>
+struct Start {
+    const T* at[most_columns];
+    size_t step[most_columns];
+};
+
+// out[r][c] = start[r][c] + Σ_k rows[r][k] · columns[c][k],  each a vector, the rows of out `stride`
+// apart. `ahead` is a column that will be wanted soon: it is fetched on the way.
 template <class T, int R, int C>
-inline void tile(const T* const* rows, const T* const* columns, int K, T* out, size_t stride,
-                 const T* ahead) {
+inline void tile(const T* const* rows, const T* const* columns, int K, const Start<T>& start,
+                 T* out, size_t stride, const T* ahead) {
     Vec<T> sums[R][C];
     for (int r = 0; r < R; ++r)
-        for (int c = 0; c < C; ++c) sums[r][c] = load(out + r * stride + c * Lanes<T>::count);
+        for (int c = 0; c < C; ++c) sums[r][c] = load(start.at[c] + r * start.step[c]);
     const T* row[R];
     const T* column[C];
     for (int r = 0; r < R; ++r) row[r] = rows[r];
@@ -47,8 +54,8 @@ inline void tile(const T* const* rows, const T* const* columns, int K, T* out, s
 }
 
 template <class T>
-using Tile = void (*)(const T* const* rows, const T* const* columns, int K, T* out, size_t stride,
-                      const T* ahead);
+using Tile = void (*)(const T* const* rows, const T* const* columns, int K, const Start<T>& start,
+                      T* out, size_t stride, const T* ahead);
 
 template <class T, int C, int R = tile_rows(C)>
 Tile<T> tile_of(int rows) {
@@ -60,13 +67,13 @@ Tile<T> tile_of(int rows) {
 }
 
 template <class T>
-inline void product(const T* const* rows, int R, const T* const* columns, int C, int K, T* out,
-                    size_t stride, const T* ahead) {
+inline void product(const T* const* rows, int R, const T* const* columns, int C, int K,
+                    const Start<T>& start, T* out, size_t stride, const T* ahead) {
     Tile<T> run = C == 4   ? tile_of<T, 4>(R)
                   : C == 3 ? tile_of<T, 3>(R)
                   : C == 2 ? tile_of<T, 2>(R)
                            : tile_of<T, 1>(R);
-    run(rows, columns, K, out, stride, ahead);
+    run(rows, columns, K, start, out, stride, ahead);
 }
 
 // The same sums from weights that are not packed, for too few steps to pay for packing: lane l of

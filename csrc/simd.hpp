@@ -26,6 +26,7 @@
 #endif
 
 #define UNROLLED_INLINE __attribute__((always_inline)) inline  // a call would spill every vector
+#define UNROLLED_FLAT __attribute__((flatten))  // all that is called within is inlined
 
 namespace UNROLLED_ISA {
 
@@ -70,6 +71,23 @@ template <class T>
 inline void store(T* to, Vec<T> value, int count) {
     if (count >= Lanes<T>::count) return store(to, value);
     std::memcpy(to, &value, count * sizeof(T));
+}
+
+// Past the caches, where the machine can: for what will not be read again before it has left them.
+template <class T>
+inline void stream(T* to, Vec<T> value, int count) {
+#if defined(__AVX512F__)
+    if (count >= Lanes<T>::count && reinterpret_cast<uintptr_t>(to) % sizeof value == 0)
+        return _mm512_stream_si512(reinterpret_cast<__m512i*>(to), (__m512i)value);
+#endif
+    store(to, value, count);
+}
+
+// What was streamed is there for every thread.
+inline void end_stream() {
+#if defined(__AVX512F__)
+    _mm_sfence();
+#endif
 }
 
 template <class T>

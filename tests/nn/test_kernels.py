@@ -78,6 +78,13 @@ def test_enough_tokens_for_the_kernels_to_make_the_inputs_part(cell, dtype):
         check(network(cell, E, H, dtype, bidirectional=H == 7), x, lengths)
 
 
+@main_cells
+@pytest.mark.parametrize("H", [96, 97])  # whole lines of the cache, and others
+def test_more_to_keep_than_the_caches_hold(cell, H):
+    x = torch.randn(48, 64, 5, dtype=torch.float64)
+    check(network(cell, 5, H, torch.float64), x, torch.tensor([64, 57] * 24))
+
+
 @every_variant
 @pytest.mark.parametrize("batch", BATCHES)
 def test_every_variant_and_batch(cell, batch):

@@ -5,6 +5,7 @@ steps as it has. nn/kernel_layer.py makes a differentiable layer of it, nn/prepa
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -46,7 +47,7 @@ def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: Sequence[S
         return False
     tensors = [x, *(t for w in weights for t in w if t is not None), *(t for s in first for t in s)]
     return is_ordinary(tensors) and all(
-        t.dtype == x.dtype and t.device.type == "cpu" and t.layout == torch.strided for t in tensors
+        t.is_cpu and t.dtype == x.dtype and t.layout == torch.strided for t in tensors
     )
 
 
@@ -85,7 +86,7 @@ class Call(NamedTuple):
 
     def padded(self, tokens: Tensor) -> Tensor:
         """A matrix (N, F) as (B, T, F) with zeros in the padding."""
-        B, T, F = len(self.rows.lengths), self.rows.steps, tokens.size(1)
+        B, T, F = self.rows.lengths.size(0), self.rows.steps, tokens.size(1)
         if self.rows.dense:
             return tokens.view(B, T, F)
         return tokens.new_zeros(B * T, F).index_copy_(0, self.rows.places, tokens).view(B, T, F)
@@ -94,13 +95,13 @@ class Call(NamedTuple):
         """Sizes and the addresses of lengths and offsets, as the kernels take them."""
         rows = self.rows
         addresses = (rows.lengths.data_ptr(), rows.offsets.data_ptr())
-        return [len(rows.lengths), H, torch.get_num_threads(), *addresses]
+        return [rows.lengths.size(0), H, torch.get_num_threads(), *addresses]
 
     def forward(
         self, x: Tensor, tensors: Sequence[Tensor | None], *, save: bool
     ) -> tuple[Tensor, list[Tensor], list[Kept]]:
         """y, the last states of all directions one after another, and what is kept."""
-        B, T, D, flat = len(x), x.size(1), self.directions, self.flat(x).contiguous()
+        (B, T, _), D, flat = x.shape, self.directions, self.flat(x).contiguous()
         H, (N, E) = tensors[1].size(1), flat.shape  # type: ignore[union-attr]
         y = x.new_empty(B, T, D * H) if self.rows.dense else x.new_zeros(B, T, D * H)
         last = [x.new_empty(B, H) for _ in range(D * self.cell.state_size)]
@@ -130,7 +131,7 @@ class Call(NamedTuple):
 
     def _keep(self, flat: Tensor, weights: Weights, save: bool) -> Kept:
         """Room for what a direction keeps; of few tokens the gates hold W x already."""
-        (N, H), width = (len(flat), weights.hh.size(1)), len(weights.ih)
+        N, (width, H) = flat.size(0), weights.hh.shape
 
         def room(width: int, wanted: bool) -> Tensor | None:
             return flat.new_empty(N, width) if wanted and save else None
@@ -147,7 +148,7 @@ class Call(NamedTuple):
         gradients: Sequence[Tensor | None],
     ) -> "Back":
         """The gradients of the gates and of the first states, from those of y and the last."""
-        B, T, D = len(x), x.size(1), self.directions
+        (B, T, _), D = x.shape, self.directions
         H = tensors[1].size(1)  # type: ignore[union-attr]
         dy = None if gradients[0] is None else gradients[0].contiguous()
         dlast = [None if g is None else g.contiguous() for g in gradients[1:]]
@@ -208,6 +209,7 @@ def _index(names: Any, name: str) -> int:
     return list(names).index(name)
 
 
+@cache
 def code(cell: Cell) -> list[int]:
     """The cell and its variant in numbers, in the order of csrc/recurrent.hpp."""
     return CODES[type(cell)](cell)

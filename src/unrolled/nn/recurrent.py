@@ -149,7 +149,7 @@ class Stack(nn.Module):
         """The state of B rows before their first step."""
         names, shape = FIRST[: self.cell.state_size], self._state_shape(B)
         if self.first_state == "zero":
-            like = next(self.parameters())
+            like = self.get_parameter("weight_hh_l0")
             return tuple(like.new_zeros(shape) for _ in names)
         return tuple(getattr(self, name)[:, None].expand(shape) for name in names)
 
