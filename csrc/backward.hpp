@@ -8,6 +8,8 @@
 
 namespace UNROLLED_ISA {
 
+constexpr int fetched_columns = 3;  // taller tiles: weights from afar are read less often
+
 // φ' by what φ gave.
 template <class T>
 inline Vec<T> slope(int activation, Vec<T> y) {
@@ -102,7 +104,8 @@ class BackwardRun {
         static const Vec<T> zero{};
         const T* zeros = reinterpret_cast<const T*>(&zero);
         Start<T> from_zero{{zeros, zeros, zeros, zeros}, {}};
-        part_.sweep(now_, most_columns, [&](int v, int width, int next) {
+        int together = part_.fetch_ahead ? fetched_columns : most_columns;
+        part_.sweep(now_, together, [&](int v, int width, int next) {
             const T* columns[most_columns];
             for (int j = 0; j < width; ++j)
                 columns[j] = packed_ + (size_t(v + j) * G_ * H_ + first) * L;

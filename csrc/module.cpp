@@ -121,6 +121,18 @@ void pack(bool wide, int64_t weights, int G, int H, int K, int64_t packed) {
         kernels->pack32(at<float>(weights), G, H, K, at<float>(packed));
 }
 
+template <class T>
+Softmax<T> softmax_of(const Numbers& n, double smoothing) {
+    return {at<T>(n[0]), at<T>(n[1]), at<int64_t>(n[2]), at<T>(n[3]), n[4], n[5], T(smoothing)};
+}
+
+void softmax(bool wide, const Numbers& numbers, double smoothing, int threads) {
+    if (wide)
+        kernels->softmax64(softmax_of<double>(numbers, smoothing), threads);
+    else
+        kernels->softmax32(softmax_of<float>(numbers, smoothing), threads);
+}
+
 void use(const char* name) {
     for (const Kernels* candidate : supported())
         if (std::string(candidate->name) == name) {
@@ -141,5 +153,6 @@ NB_MODULE(_kernels, module) {
     module.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
     module.def("packed_size", &packed_size);
     module.def("pack", &pack, nb::call_guard<nb::gil_scoped_release>());
+    module.def("softmax", &softmax, nb::call_guard<nb::gil_scoped_release>());
     bind_ngram(module);
 }

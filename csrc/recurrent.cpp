@@ -1,6 +1,7 @@
 // Compiled once an instruction set; UNROLLED_ISA names it.
 #include "backward.hpp"
 #include "layer.hpp"
+#include "softmax.hpp"
 
 #define UNROLLED_TEXT_(name) #name
 #define UNROLLED_TEXT(name) UNROLLED_TEXT_(name)
@@ -9,8 +10,9 @@ namespace UNROLLED_ISA {
 
 extern const unrolled::Kernels kernels;
 const unrolled::Kernels kernels = {
-    UNROLLED_TEXT(UNROLLED_ISA), forward<float>,     forward<double>,    backward<float>,
-    backward<double>,            pack_gates<float>, pack_gates<double>, UNROLLED_VECTOR_BYTES,
+    UNROLLED_TEXT(UNROLLED_ISA), forward<float>,     forward<double>,   backward<float>,
+    backward<double>,            pack_gates<float>, pack_gates<double>, softmax<float>,
+    softmax<double>,             UNROLLED_VECTOR_BYTES,
 };
 
 }  // namespace UNROLLED_ISA

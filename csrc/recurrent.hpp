@@ -80,6 +80,17 @@ struct Backward {
     T* dfirst_c;       // (B, H)
 };
 
+// Rows of scores without their biases, which become the gradient of their cross-entropy.
+template <class T>
+struct Softmax {
+    T* z;                    // (N, V)
+    const T* bias;           // (V,)
+    const int64_t* targets;  // (N,)
+    T* nats;                 // (N,)
+    int64_t N, V;
+    T smoothing;
+};
+
 struct Plan;  // which thread runs which rows: plan.hpp
 
 // The kernels of one instruction set.
@@ -91,6 +102,8 @@ struct Kernels {
     void (*backward64)(Cell, Shape, const Plan&, const Backward<double>*, int directions);
     void (*pack32)(const float* weights, int G, int H, int K, float* packed);
     void (*pack64)(const double* weights, int G, int H, int K, double* packed);
+    void (*softmax32)(const Softmax<float>&, int threads);
+    void (*softmax64)(const Softmax<double>&, int threads);
     int bytes;  // of a vector
 };
 

@@ -67,16 +67,16 @@ struct Part {
     bool fetch_ahead;  // the next weights while these are in use
     Meeting* meeting;
 
-    // Each(v, width, next) for every `together` vectors, to and fro from step to step: what was used
-    // last is still in the cache. next is where the following ones begin, or v itself at the end.
+    // Each(v, width, next) for pieces of at most `most` vectors, to and fro from step to step: what was
+    // used last is still in the cache. next is where the following piece begins, or v itself at the end.
     template <class Each>
-    void sweep(int64_t step, int together, Each each) const {
-        int count = (last - first + together - 1) / together;
+    void sweep(int64_t step, int most, Each each) const {
+        int units = last - first, count = (units + most - 1) / most;
+        auto begin = [&](int piece) { return first + units * piece / count; };
         for (int i = 0; i < count; ++i) {
             int at = step % 2 ? count - 1 - i : i, after = step % 2 ? at - 1 : at + 1;
-            int v = first + at * together, next = first + after * together;
-            bool ends = !fetch_ahead || after < 0 || next + together > last;
-            each(v, std::min(together, last - v), ends ? v : next);
+            bool ends = !fetch_ahead || after < 0 || after == count;
+            each(begin(at), begin(at + 1) - begin(at), begin(ends ? at : after));
         }
     }
 };

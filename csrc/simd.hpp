@@ -130,11 +130,16 @@ constexpr T inverse_factorial(int n) {
     return T(1 / product);
 }
 
-// e^x − 1 = 2^n (e^r − 1) + (2^n − 1) with x = n log 2 + r, |r| ≤ log(2)/2, and the series of
-// e^r − 1 in Horner's form. Near 0, n is 0 and nothing cancels: the relative error stays small.
-// For x up to `most`: beyond, 2^n is none of T's numbers.
+// e^x = 2^n e^r with x = n log 2 + r, |r| ≤ log(2)/2, and e^r − 1 by its series in Horner's form. For x up
+// to `most`: beyond, 2^n is none of T's numbers.
 template <class T>
-UNROLLED_INLINE Vec<T> expm1(Vec<T> x) {
+struct Power {
+    Vec<T> scale;    // 2^n
+    Vec<T> above_1;  // e^r − 1
+};
+
+template <class T>
+UNROLLED_INLINE Power<T> power(Vec<T> x) {
     using C = ExpConstants<T>;
     using Bits = typename Lanes<T>::ivec;
     x = x < C::least ? splat<T>(C::least) : x;
@@ -146,8 +151,20 @@ UNROLLED_INLINE Vec<T> expm1(Vec<T> x) {
     for (int term = C::terms - 1; term >= 1; --term)
         series = series * r + inverse_factorial<T>(term);
     Bits exponent = ((Bits)shifted << C::mantissa);  // the integer n sits in the low bits
-    Vec<T> scale = (Vec<T>)(exponent + (Bits)splat<T>(T(1)));
-    return scale * (series * r) + (scale - T(1));
+    return {(Vec<T>)(exponent + (Bits)splat<T>(T(1))), series * r};
+}
+
+template <class T>
+UNROLLED_INLINE Vec<T> exp(Vec<T> x) {
+    Power<T> p = power<T>(x);
+    return p.scale * p.above_1 + p.scale;
+}
+
+// Near 0, n is 0 and nothing cancels: the relative error stays small.
+template <class T>
+UNROLLED_INLINE Vec<T> expm1(Vec<T> x) {
+    Power<T> p = power<T>(x);
+    return p.scale * p.above_1 + (p.scale - T(1));
 }
 
 // 1 / x for x of 1 and more. A division takes as long as eight products: where the machine can guess

@@ -71,6 +71,11 @@ void check() {
     auto t = [](Vec<T> x) { return tanh<T>(x); };
     check_grid<T>("sigmoid", s, true_sigmoid);
     check_grid<T>("tanh", t, true_tanh);
+    // Of what is not above 0, down to where e^x is held.
+    const T least = ExpConstants<T>::least;
+    check_grid<T>("exp", [](Vec<T> x) { return exp<T>(x < T(0) ? x : -x); },
+                  [=](long double x) { return std::exp(std::max<long double>(-std::abs(x), least)); });
+    check_value<T>("exp", [](Vec<T> x) { return exp<T>(x); }, 0, 1);
     const T infinity = std::numeric_limits<T>::infinity(), most = std::numeric_limits<T>::max();
     const T none = std::numeric_limits<T>::quiet_NaN();
     for (T huge : {infinity, most, T(1e4)}) {

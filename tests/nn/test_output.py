@@ -1,8 +1,10 @@
 import pytest
 import torch
+from kernel_checks import SETS, instructions, needs_kernels, threads
 from torch.nn import functional
 
-from unrolled.nn.output import summed_nats, token_nats
+from unrolled.nn import kernels
+from unrolled.nn.output import _soften, summed_nats, token_nats
 
 
 def inputs(N, V, H, *, scale=1.0, dtype=torch.float64):
@@ -80,3 +82,54 @@ def test_smoothed_value_and_gradients_equal_torch(smoothing):
     expected = torch.autograd.grad(-0.37 * theirs, [hidden, weight, bias])
     for g, e in zip(got, expected, strict=True):
         torch.testing.assert_close(g, e, rtol=1e-11, atol=1e-12)
+
+
+def scores(N, V, dtype):
+    generator = torch.Generator().manual_seed(V)
+    z = 4 * torch.randn(N, V, generator=generator, dtype=dtype)
+    return z, torch.randn(V, generator=generator, dtype=dtype), torch.randint(V, (N,))
+
+
+@needs_kernels
+@pytest.mark.parametrize("V", [1, 3, 16, 17, 63, 64, 65, 1000])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(("dtype", "rounding"), [(torch.float32, 3e-6), (torch.float64, 5e-15)])
+def test_the_kernels_soften_as_torch_does(V, smoothing, dtype, rounding):
+    z, bias, targets = scores(5, V, dtype)
+    gradient = z.double().clone()
+    expected = _soften(gradient, bias.double(), targets, smoothing)
+    for name in SETS:
+        with instructions(name):
+            mine = z.clone()
+            nats = kernels.soften(mine, bias, targets, smoothing)
+        assert (mine - gradient).abs().max() < rounding
+        assert ((nats - expected).abs() / (1 + expected)).max() < rounding
+
+
+@needs_kernels
+def test_softened_rows_have_the_same_bits_for_any_number_of_threads():
+    z, bias, targets = scores(9, 77, torch.float32)
+    alone = [z[row : row + 1].clone() for row in range(9)]
+    nats = [kernels.soften(a, bias, targets[row : row + 1], 0.1) for row, a in enumerate(alone)]
+    for count in (1, 2, 3):
+        with threads(count):
+            mine = z.clone()
+            assert torch.equal(kernels.soften(mine, bias, targets, 0.1), torch.cat(nats))
+        assert torch.equal(mine, torch.cat(alone))
+
+
+@needs_kernels
+@pytest.mark.parametrize("wrong", [-1, 7])
+def test_a_target_beyond_the_scores_is_refused(wrong):
+    hidden, weight, bias, _ = inputs(2, 7, 3)
+    with pytest.raises(IndexError, match=r"0\.\.6"):
+        summed_nats(hidden, weight, bias, torch.tensor([1, wrong]))
+
+
+@needs_kernels
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_scores_that_are_no_numbers_show(wrong):
+    for place in (0, 20, 63):
+        z, bias, targets = scores(1, 64, torch.float32)
+        z[0, place] = wrong
+        assert not kernels.soften(z, bias, targets, 0.0).isfinite()

@@ -205,6 +205,27 @@ def pair(state: Sequence[Tensor | None], skip: int = 0) -> list[int]:
     return [*(0 if s is None else s.data_ptr() + skip for s in state), 0][:2]
 
 
+def can_soften(z: Tensor, bias: Tensor, targets: Tensor) -> bool:
+    """Whether the kernels are there and take these tensors."""
+    if _kernels is None or z.dtype not in TYPES or torch.compiler.is_dynamo_compiling():
+        return False
+    tensors, types = (z, bias, targets), (z.dtype, z.dtype, torch.int64)
+    return is_ordinary(tensors) and all(
+        t.is_cpu and t.dtype == dtype for t, dtype in zip(tensors, types, strict=True)
+    )
+
+
+def soften(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """The nats (N,) of each row; z (N, V), scores without their biases, becomes their gradient."""
+    (N, V), whole, wanted = z.shape, bias.contiguous(), targets.contiguous()
+    if N and not 0 <= int(wanted.min()) <= int(wanted.max()) < V:
+        raise IndexError(f"a target is not in 0..{V - 1}")  # torch's own word for it
+    nats = z.new_empty(N)
+    addresses = [t.data_ptr() for t in (z, whole, wanted, nats)]
+    _kernels.softmax(z.dtype == TYPES[1], [*addresses, N, V], smoothing, torch.get_num_threads())
+    return nats
+
+
 def _index(names: Any, name: str) -> int:
     return list(names).index(name)
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from unrolled.nn import kernels
+
 ROWS_AT_ONCE = 256  # without gradients: bounds the memory that scores of long texts need
 
 
@@ -51,6 +53,22 @@ def token_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) ->
     return nats
 
 
+def _soften(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """What kernels.soften does, with torch."""
+    wanted = targets[:, None]  # (N, 1)
+    top = z.add_(bias).amax(dim=1, keepdim=True)  # (N, 1)
+    right = z.gather(1, wanted) - top  # (N, 1)
+    if smoothing:
+        evenly = z.mean(dim=1, keepdim=True) - top  # (N, 1)
+        right = (1.0 - smoothing) * right + smoothing * evenly
+    sums = z.sub_(top).exp_().sum(dim=1, keepdim=True)  # (N, 1)
+    z.mul_(sums.reciprocal())  # softmax(z)
+    if smoothing:
+        z.sub_(smoothing / z.size(1))
+    z.scatter_add_(1, wanted, z.new_full((1, 1), smoothing - 1.0).expand_as(wanted))
+    return (sums.log() - right)[:, 0]
+
+
 class _SummedNats(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -61,19 +79,9 @@ class _SummedNats(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
     ) -> Tensor:
-        z = torch.addmm(bias, hidden, weight.t())  # (N, V)
-        wanted = targets[:, None]  # (N, 1)
-        top = z.amax(dim=1, keepdim=True)  # (N, 1)
-        right = z.gather(1, wanted) - top  # (N, 1)
-        if smoothing:
-            evenly = z.mean(dim=1, keepdim=True) - top  # (N, 1)
-            right = (1.0 - smoothing) * right + smoothing * evenly
-        sums = z.sub_(top).exp_().sum(dim=1, keepdim=True)  # (N, 1)
-        total = (sums.log() - right).sum()
-        z.mul_(sums.reciprocal())  # softmax(z)
-        if smoothing:
-            z.sub_(smoothing / z.size(1))
-        z.scatter_add_(1, wanted, z.new_full((1, 1), smoothing - 1.0).expand_as(wanted))
+        z = hidden @ weight.t()  # (N, V)
+        soften = kernels.soften if kernels.can_soften(z, bias, targets) else _soften
+        total = soften(z, bias, targets, smoothing).sum()
         ctx.save_for_backward(z, hidden, weight)
         return total
 
