@@ -4,12 +4,18 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
+#include "ngram_counts.hpp"
+#include "ngram_smoothing.hpp"
 #include "words.hpp"
 
 namespace nb = nanobind;
@@ -62,6 +68,78 @@ class Ngrams {
 };
 
 template <typename T>
+using Filled = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr const char* kUnequal = "arrays that belong together have unequal lengths";
+
+void require(bool holds, const char* rule) {
+    if (!holds) throw std::invalid_argument(rule);
+}
+
+// Keeps the text.
+class Counter {
+   public:
+    Counter(Array<int32_t> ids, int32_t V)
+        : ids_(ids), V_(V), counter_(ids.data(), int64_t(ids.size()), V) {
+        const int32_t *begin = ids.data(), *end = begin + ids.size();
+        auto is_wrong = [&](int32_t token) { return token < 0 || token >= V; };
+        require(V > kEnd && begin < end && end[-1] == kEnd && !std::any_of(begin, end, is_wrong),
+                "a text has ids of its vocabulary, the last of them </s>");
+        require(ids.size() < (size_t(1) << 31), "a text has less than 2^31 tokens");
+    }
+
+    void by_token_before(Filled<int64_t> free, Filled<int32_t> places) const {
+        require(free.size() == size_t(V_) && places.size() == ids_.size(), kUnequal);
+        nb::gil_scoped_release released;
+        counter_.by_token_before(free.data(), places.data());
+    }
+
+    std::pair<int64_t, int64_t> level(Array<int32_t> below_words, Array<int64_t> below_count,
+                                      Array<int32_t> here, Filled<int32_t> places,
+                                      std::optional<Filled<int32_t>> above, Filled<int32_t> words,
+                                      Filled<int64_t> count, Filled<int32_t> suffix,
+                                      Filled<int64_t> begin) {
+        const size_t N = ids_.size(), size = places.size(), prefixes = below_words.size();
+        require(here.size() == N && (!above || above->size() == N) && words.size() == size &&
+                    count.size() == size && suffix.size() == size &&
+                    below_count.size() == prefixes && begin.size() == prefixes + 1,
+                kUnequal);
+        const Prefixes below{below_words.data(), below_count.data(), int64_t(prefixes)};
+        nb::gil_scoped_release released;
+        int64_t total = 0;
+        for (int64_t i = 0; i < below.size; ++i) total += below.places_after(i);
+        require(total == int64_t(size), "the prefixes have more or fewer places than there are");
+        return counter_.level(
+            below, {here.data(), places.data(), total, above ? above->data() : nullptr},
+            {words.data(), count.data(), suffix.data(), begin.data()});
+    }
+
+   private:
+    Array<int32_t> ids_;
+    int32_t V_;
+    NgramCounter counter_;
+};
+
+void interpolated(Array<int64_t> count, Array<int64_t> raw, std::optional<Array<int32_t>> suffix,
+                  Array<int64_t> begin, Array<double> lower, int64_t cutoff,
+                  std::vector<double> discounts, Filled<double> p, Filled<double> left) {
+    const size_t size = count.size(), prefixes = left.size();
+    require(raw.size() == size && p.size() == size && begin.size() == prefixes + 1 &&
+                (suffix ? suffix->size() : lower.size()) == size && discounts.size() == 4,
+            kUnequal);
+    const int64_t *first = begin.data(), *last = first + prefixes;
+    require(*first == 0 && *last == int64_t(size) && std::is_sorted(first, last + 1),
+            "the prefixes have more or fewer n-grams than there are");
+    const int32_t* below = suffix ? suffix->data() : nullptr;
+    auto is_wrong = [&](int32_t i) { return i < 0 || size_t(i) >= lower.size(); };
+    require(!below || !std::any_of(below, below + size, is_wrong),
+            "a suffix leads out of the order below");
+    nb::gil_scoped_release released;
+    interpolate({count.data(), raw.data(), below, first, int64_t(prefixes), lower.data(), cutoff},
+                discounts.data(), p.data(), left.data());
+}
+
+template <typename T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> given(std::vector<T>&& values) {
     auto kept = std::make_unique<std::vector<T>>(std::move(values));
     T* data = kept->data();
@@ -105,6 +183,13 @@ void bind_ngram(nb::module_& module) {
         .def(nb::init<std::vector<Array<int32_t>>, std::vector<Array<double>>,
                       std::vector<Array<double>>, std::vector<Array<int64_t>>, double>())
         .def("nats", &Ngrams::nats);
+    nb::class_<Counter>(module, "NgramCounter")
+        .def(nb::init<Array<int32_t>, int32_t>())
+        .def("by_token_before", &Counter::by_token_before)
+        .def("level", &Counter::level, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
+    module.def("interpolated", &interpolated, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+               nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
     nb::class_<WordIndex>(module, "WordIndex")
         .def(nb::init<>())
         .def("add", [](WordIndex& index, nb::bytes word) { return index.id(utf8(word), -1); })

@@ -21,7 +21,6 @@ namespace unrolled {
 
 constexpr int kMostOrders = 16;
 constexpr int kBlock = 256;    // tokens looked up together
-constexpr int kTogether = 16;  // searches side by side
 constexpr int64_t kWorthAThread = 10000;  // tokens
 constexpr int32_t kStart = 2;  // token ids of text/vocabulary.py
 constexpr int32_t kEnd = 3;
@@ -91,18 +90,17 @@ class NgramReader {
             const NgramLevel& above = table_.levels[k];
             for (int j = 0; j < left; ++j) {
                 const int64_t* begin = level.begin + node_[k][waiting_[j] - 1];
-                const bool fits = begin[0] >= 0 && begin[1] <= above.size && begin[0] < begin[1];
+                const bool fits =
+                    (begin[0] >= 0) & (begin[1] <= above.size) & (begin[0] < begin[1]);
                 first_[j] = above.words + (fits ? begin[0] : 0);
-                count_[j] = fits ? begin[1] - begin[0] : 0;
+                wanted_[j] = token_[waiting_[j]];  // at place n of a range there is no word below n
+                count_[j] = fits ? std::min<int64_t>(begin[1] - begin[0], wanted_[j] + 1) : 0;
                 __builtin_prefetch(first_[j] + count_[j] / 2);
-                wanted_[j] = token_[waiting_[j]];
             }
-            for (int j = left; j % kTogether; ++j)
-                first_[j] = first_[0], count_[j] = wanted_[j] = 0;
-            for (int j = 0; j < left; j += kTogether) search(j);
+            search(left);
             for (int j = 0; j < left; ++j) {
                 const int i = waiting_[j];
-                const bool hit = count_[j] && *first_[j] == wanted_[j];
+                const bool hit = (count_[j] > 0) & (*first_[j] == wanted_[j]);
                 node_[k + 1][i] = first_[j] - above.words;
                 found_[i] += hit;
                 __builtin_prefetch(above.log_p + node_[k + 1][i]);
@@ -111,27 +109,20 @@ class NgramReader {
             for (int j = 0; j < left; ++j) {
                 const int i = waiting_[j];
                 waiting_[still] = i;
-                still += found_[i] > k && found_[i - 1] > k;
+                still += (found_[i] > k) & (found_[i - 1] > k);
             }
             left = still;
         }
     }
 
-    // The last word not beyond the wanted one in each of some ranges. A range that is done waits
-    // for the others, so that none of the branches depends on what is found.
-    void search(int j) {
-        int64_t longest = 0;
-        for (int q = 0; q < kTogether; ++q) longest = std::max(longest, count_[j + q]);
-        const int32_t* first[kTogether];
-        int64_t count[kTogether];
-        for (int q = 0; q < kTogether; ++q) first[q] = first_[j + q], count[q] = count_[j + q];
-        for (; longest > 1; longest -= longest / 2)
-            for (int q = 0; q < kTogether; ++q) {
-                const int64_t half = count[q] / 2;
-                first[q] += first[q][half] <= wanted_[j + q] ? half : 0;
-                count[q] -= half;
-            }
-        for (int q = 0; q < kTogether; ++q) first_[j + q] = first[q];
+    // The last word not beyond the wanted one in each range.
+    void search(int left) {
+        for (int j = 0; j < left; ++j) {
+            const int32_t* first = first_[j];
+            for (int64_t count = count_[j]; count > 1; count -= count / 2)
+                first += first[count / 2] <= wanted_[j] ? count / 2 : 0;
+            first_[j] = first;
+        }
     }
 
     double log_probability(int i) const {

@@ -11,6 +11,8 @@
 
 namespace unrolled {
 
+constexpr bool kLittleEndian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
 // How many bytes of white space a UTF-8 text has at p, 0 if none.
 inline int space_at(const unsigned char* p, const unsigned char* end) {
     if (*p < 0x80) return *p == ' ' || (*p >= 0x09 && *p <= 0x0D) || (*p >= 0x1C && *p <= 0x1F);
@@ -22,7 +24,8 @@ inline int space_at(const unsigned char* p, const unsigned char* end) {
     return space ? 3 : 0;
 }
 
-// A hash table with open addressing; ids are given in the order of arrival.
+// A hash table with open addressing; ids are given in the order of arrival. A word of up to eight
+// bytes is compared within the table, since most are that short.
 class WordIndex {
    public:
     WordIndex() : slots_(1 << 10), begin_{0} {}
@@ -34,14 +37,7 @@ class WordIndex {
     }
 
     // The id of a word; one that is new gets the next if `unknown` is negative, else `unknown`.
-    int32_t id(std::string_view word, int32_t unknown) {
-        const uint64_t hash = hashed(word);
-        size_t place = hash >> shift_;
-        for (; slots_[place].id >= 0; place = (place + 1) & (slots_.size() - 1))
-            if (slots_[place].tag == uint32_t(hash) && this->word(slots_[place].id) == word)
-                return slots_[place].id;
-        return unknown < 0 ? add(word, hash, place) : unknown;
-    }
+    int32_t id(std::string_view word, int32_t unknown) { return id(word, head(word), unknown); }
 
     // The ids of a line's words, appended.
     void read(std::string_view line, int32_t unknown, std::vector<int32_t>& ids) {
@@ -53,33 +49,61 @@ class WordIndex {
                 continue;
             }
             const auto start = p;
-            while (p < end && (*p > 0xE3 || (*p > ' ' && *p < 0x80) || !space_at(p, end))) ++p;
-            ids.push_back(id({reinterpret_cast<const char*>(start), size_t(p - start)}, unknown));
+            uint64_t short_head = 0;
+            if (kLittleEndian && end - p > 8) p += plain_letters(p, short_head);
+            if (p == start) p = word_end(p, end);
+            const std::string_view word{reinterpret_cast<const char*>(start), size_t(p - start)};
+            ids.push_back(id(word, short_head ? short_head : head(word), unknown));
         }
     }
 
    private:
     struct Slot {
-        uint32_t tag = 0;
+        uint64_t head = 0;
+        uint32_t size = 0;
         int32_t id = -1;
     };
 
-    // Eight bytes at a time, the last eight perhaps twice; the factors are those of splitmix64
-    // (Steele et al. 2014).
-    static uint64_t hashed(std::string_view word) {
-        const char* p = word.data();
-        const size_t size = word.size();
-        uint64_t hash = size * 0x9E3779B97F4A7C15ull;
-        if (size < 8) return mixed(hash, short_word(p, size));
-        for (size_t i = 0; i + 8 < size; i += 8) hash = mixed(hash, load<uint64_t>(p + i));
-        return mixed(hash, load<uint64_t>(p + size - 8));
+    static const unsigned char* word_end(const unsigned char* p, const unsigned char* end) {
+        while (p < end && (*p > 0xE3 || (*p > ' ' && *p < 0x80) || !space_at(p, end))) ++p;
+        return p;
     }
 
-    static uint64_t short_word(const char* p, size_t size) {
-        if (size >= 4) return load<uint32_t>(p) | uint64_t(load<uint32_t>(p + size - 4)) << 32;
-        if (size == 0) return 0;
-        return load<uint8_t>(p) | load<uint8_t>(p + size / 2) << 8 |
-               load<uint8_t>(p + size - 1) << 16;
+    // How many of the next eight bytes are a word before a space, and these as its head. 0 if there
+    // is none, or any other byte than letters before it: no branch then waits for the word's end.
+    static int plain_letters(const unsigned char* p, uint64_t& head) {
+        constexpr uint64_t each = 0x0101010101010101ull;
+        const uint64_t bytes = load<uint64_t>(reinterpret_cast<const char*>(p));
+        const uint64_t others = ((bytes - each * 0x21) | bytes) & each * 0x80;  // true of the first
+        const int letters = others ? __builtin_ctzll(others) / 8 : 8;
+        if (p[letters] != ' ') return 0;
+        head = letters == 8 ? bytes : bytes & ((1ull << letters * 8) - 1);
+        return letters;
+    }
+
+    // A short word itself; of a longer one, a number that hardly another one has: eight bytes at a
+    // time, the last eight perhaps twice.
+    static uint64_t head(std::string_view word) {
+        const char* p = word.data();
+        const size_t size = word.size();
+        uint64_t head = 0;
+        if (size <= 8) {
+            for (size_t i = 0; i < size; ++i) head |= uint64_t(load<uint8_t>(p + i)) << i * 8;
+            return head;
+        }
+        for (size_t i = 0; i + 8 < size; i += 8) head = mixed(head, load<uint64_t>(p + i));
+        return mixed(head, load<uint64_t>(p + size - 8));
+    }
+
+    static uint64_t hashed(uint64_t head, size_t size) {
+        return mixed(size * 0x9E3779B97F4A7C15ull, head);
+    }
+
+    // The factors are those of splitmix64 (Steele et al. 2014).
+    static uint64_t mixed(uint64_t hash, uint64_t piece) {
+        hash = (hash ^ piece) * 0xBF58476D1CE4E5B9ull;
+        hash = (hash ^ hash >> 27) * 0x94D049BB133111EBull;
+        return hash ^ hash >> 31;
     }
 
     template <typename T>
@@ -89,28 +113,34 @@ class WordIndex {
         return value;
     }
 
-    static uint64_t mixed(uint64_t hash, uint64_t piece) {
-        hash = (hash ^ piece) * 0xBF58476D1CE4E5B9ull;
-        hash = (hash ^ hash >> 27) * 0x94D049BB133111EBull;
-        return hash ^ hash >> 31;
+    int32_t id(std::string_view word, uint64_t head, int32_t unknown) {
+        size_t place = hashed(head, word.size()) >> shift_;
+        for (; slots_[place].id >= 0; place = (place + 1) & (slots_.size() - 1)) {
+            const Slot& slot = slots_[place];
+            if (slot.head == head && slot.size == word.size() &&
+                (word.size() <= 8 || this->word(slot.id) == word))
+                return slot.id;
+        }
+        return unknown < 0 ? add(word, head, place) : unknown;
     }
 
-    int32_t add(std::string_view word, uint64_t hash, size_t place) {
-        slots_[place] = {uint32_t(hash), size()};
+    int32_t add(std::string_view word, uint64_t head, size_t place) {
+        slots_[place] = {head, uint32_t(word.size()), size()};
         letters_ += word;
         begin_.push_back(int64_t(letters_.size()));
-        if (size_t(size()) * 2 > slots_.size()) grow();
+        if (size_t(size()) * 3 > slots_.size() * 2) grow();
         return size() - 1;
     }
 
     void grow() {
-        slots_.assign(slots_.size() * 2, Slot{});
+        std::vector<Slot> former(slots_.size() * 2);
+        former.swap(slots_);
         --shift_;
-        for (int32_t i = 0; i < size(); ++i) {
-            const uint64_t hash = hashed(word(i));
-            size_t place = hash >> shift_;
+        for (const Slot& slot : former) {
+            if (slot.id < 0) continue;
+            size_t place = hashed(slot.head, slot.size) >> shift_;
             while (slots_[place].id >= 0) place = (place + 1) & (slots_.size() - 1);
-            slots_[place] = {uint32_t(hash), i};
+            slots_[place] = slot;
         }
     }
 

@@ -150,6 +150,18 @@ def test_a_run_folder_becomes_a_model_and_keeps_its_other_things(tmp_path: Path)
     assert contents(tmp_path).keys() == SMALL.keys() | {MANIFEST, "metrics.jsonl"}
 
 
+def test_a_file_in_pieces_is_the_same_file(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder, content in (
+        (whole, b"abcdef"),
+        (cut, list(map(memoryview, (b"abc", b"", b"def")))),
+    ):
+        folder.mkdir()
+        write_into_folder(folder, {"weights.bin": content})
+    for name in ("weights.bin", MANIFEST):
+        assert (cut / name).read_bytes() == (whole / name).read_bytes()
+
+
 def test_a_finished_model_is_not_written_into(model: Path) -> None:
     with pytest.raises(ModelError) as caught:
         write_into_folder(model, {"config.toml": b"other"})

@@ -16,6 +16,7 @@ from unrolled.errors import ModelError, StorageError
 from unrolled.manifest import FORMAT as FORMAT
 from unrolled.manifest import MANIFEST as MANIFEST
 from unrolled.manifest import MAX_BYTES, RESTORE, Listed, manifest_bytes, parse_manifest
+from unrolled.manifest import Content as Content
 from unrolled.storage import FolderLock as FolderLock
 from unrolled.storage import open_regular, storage_errors, sync_folder, write_synced
 
@@ -57,7 +58,7 @@ def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
             _discard(_aside(target))
 
 
-def write_into_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_into_folder(folder: Path, files: Mapping[str, Content]) -> None:
     """Write model files into a folder that also holds other things; it is a model once the
     manifest, the last file, is there. All are on the disk before the first takes its name.
     """
@@ -109,7 +110,7 @@ def _temporary_name() -> str:
 
 
 @contextmanager
-def _staged(folder: Path, contents: Mapping[str, bytes]) -> Iterator[dict[str, Path]]:
+def _staged(folder: Path, contents: Mapping[str, Content]) -> Iterator[dict[str, Path]]:
     """Contents on the disk under temporary names, to be renamed; what is not, is removed."""
     staged = {name: folder / _temporary_name() for name in contents}
     try:

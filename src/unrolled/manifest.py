@@ -10,7 +10,7 @@ files always give the same bytes. What is read may come from anyone: everything 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -38,12 +38,20 @@ class Listed:
     sha256: str
 
 
+Content = bytes | Sequence[memoryview]  # of a file: whole, or bytes in pieces that are not joined
+
+
+def pieces(content: Content) -> Sequence[bytes | memoryview]:
+    """A file's bytes, one piece after the other."""
+    return [content] if isinstance(content, bytes) else content
+
+
 def is_plain_name(name: str) -> bool:
     """Whether a file of this name lies in its folder on every system, and is not the manifest."""
     return bool(_PLAIN_NAME.fullmatch(name)) and name != MANIFEST
 
 
-def manifest_bytes(folder: Path, files: Mapping[str, bytes]) -> bytes:
+def manifest_bytes(folder: Path, files: Mapping[str, Content]) -> bytes:
     """The manifest of these files; refuses what `parse_manifest` would refuse."""
     for name in files:
         if not is_plain_name(name):
@@ -54,10 +62,7 @@ def manifest_bytes(folder: Path, files: Mapping[str, bytes]) -> bytes:
             )
     if len(files) > MAX_FILES:
         raise ModelError(folder, f"{len(files)} files cannot be saved; at most {MAX_FILES} can.")
-    entries = {
-        name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        for name, data in files.items()
-    }
+    entries = {name: _entry(content) for name, content in files.items()}
     return _sealed({"files": entries, "format": FORMAT, "unrolled": _version()})
 
 
@@ -73,6 +78,13 @@ def parse_manifest(path: Path, data: bytes) -> dict[str, Listed]:
     if data != _sealed({key: content[key] for key in _KEYS - {"sha256"}}):
         raise ModelError(path, f"is damaged: its content does not match its SHA-256; {RESTORE}.")
     return {name: Listed(**entry) for name, entry in content["files"].items()}
+
+
+def _entry(content: Content) -> dict[str, int | str]:
+    digest = hashlib.sha256()
+    for piece in pieces(content):
+        digest.update(piece)
+    return {"bytes": sum(map(len, pieces(content))), "sha256": digest.hexdigest()}
 
 
 def _sealed(content: Mapping[str, object]) -> bytes:

@@ -13,7 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from unrolled.errors import ModelError, StorageError, UnrolledError
-from unrolled.manifest import RESTORE
+from unrolled.manifest import RESTORE, Content, pieces
 
 LOCK = ".lock"
 
@@ -62,10 +62,10 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
         yield stream
 
 
-def write_synced(path: Path, data: bytes) -> None:
+def write_synced(path: Path, content: Content) -> None:
     """Write a new file and flush it to the disk."""
     with open(path, "xb") as stream:
-        stream.write(data)
+        stream.writelines(pieces(content))
         stream.flush()
         os.fsync(stream.fileno())
 

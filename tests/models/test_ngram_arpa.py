@@ -6,6 +6,7 @@ import pytest
 from ngrams import counted, random_lines, step
 
 from unrolled.errors import ConfigError, DataError, StorageError
+from unrolled.evaluate.language import evaluate_language
 from unrolled.models.ngram import read_arpa, write_arpa
 
 SMOOTHINGS = ("mle", "add", "stupid", "absolute", "kn", "mkn")
@@ -66,6 +67,16 @@ def test_a_file_is_read_as_it_says(tmp_path):
     assert log10(model, "cat cat") == pytest.approx(-0.2 + (-0.2 - 0.5) - 0.1)
     assert log10(model, "cow") == pytest.approx((-0.3 - 1.5) - 0.9)
     assert step(model, "<s>")["<s>"] == 0.0
+
+
+def test_a_file_knows_no_frequencies_to_compare_with(tmp_path):
+    lines = random_lines(1)
+    model = counted(lines, 2)
+    write_arpa(model, tmp_path / "a.arpa")
+    again = read_arpa(tmp_path / "a.arpa")
+    reports = [evaluate_language(m, lines, source="lines") for m in (model, again)]
+    assert [[*report.baselines] for report in reports] == [["uniform", "unigram"], ["uniform"]]
+    assert reports[0].baselines["uniform"] == reports[1].baselines["uniform"]
 
 
 def test_files_may_be_compressed_and_from_elsewhere(tmp_path):

@@ -3,11 +3,22 @@ import pytest
 from ngrams import ngram_counts, random_lines
 
 from unrolled.models import ngram_counts as module
+from unrolled.models import ngram_kernels
 from unrolled.models.ngram_counts import count_ngrams, spans
 from unrolled.models.ngram_scratch import Scratch
 from unrolled.text.tokens import END, START, TextEncoder
 
 LINE = "the students opened their"
+FIELDS = ("words", "begin", "suffix", "count")
+needs_kernel = pytest.mark.skipif(ngram_kernels.COUNTER is None, reason="nothing is compiled here")
+
+
+@pytest.fixture(params=[pytest.param("kernel", marks=needs_kernel), "numpy"], autouse=True)
+def way(request, monkeypatch):
+    """All that is said of counting holds for the kernel and for its twin."""
+    if request.param == "numpy":
+        monkeypatch.setattr(ngram_kernels, "COUNTER", None)
+    return request.param
 
 
 def encoded(lines):
@@ -63,7 +74,7 @@ def test_blocks_of_any_size_give_the_same(memory, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 64)
     pieces = count_ngrams(ids, 5, len(vocabulary), Scratch(memory, tmp_path))
     for a, b in zip(whole, pieces, strict=True):
-        for name in ("words", "begin", "suffix", "count"):
+        for name in FIELDS:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     assert not list(tmp_path.iterdir())
 

@@ -8,9 +8,8 @@ from ngrams import Formulas, counted, random_lines, step
 from scipy.stats import chisquare
 
 from unrolled.errors import ModelError
-from unrolled.models import ngram_kernels
 from unrolled.models.ngram_network import NgramFacts, NgramNetwork
-from unrolled.models.ngram_query import nats_of_lines, unseen_shares
+from unrolled.models.ngram_query import unseen_shares
 from unrolled.text.batch import Batch, StreamBatches
 from unrolled.text.tokens import END, PAD, START
 
@@ -20,49 +19,6 @@ SMOOTHINGS = ("mle", "add", "stupid", "absolute", "kn", "mkn")
 def scored(model, lines):
     encoded = model.encoder.encode_lines(lines)
     return encoded, model.network.nats_in_lines(encoded)
-
-
-@pytest.mark.skipif(ngram_kernels.KERNEL is None, reason="the kernels are not compiled here")
-@pytest.mark.parametrize("smoothing", SMOOTHINGS)
-@pytest.mark.parametrize("order", [1, 2, 5, 16])
-def test_the_kernel_equals_its_twin(smoothing, order):
-    words = [f"w{i}" for i in range(60)]
-    model = counted(random_lines(1, count=300, words=words), order, smoothing)
-    lines = random_lines(2, count=900, words=[*words, "new"], longest=60)
-    encoded = model.encoder.encode_lines(lines)
-    table = model.network.table
-    expected = nats_of_lines(table, encoded.ids)
-    for threads in (1, 2, 3):
-        nats = np.empty(len(encoded.ids))
-        ngram_kernels.kernel_of(table).nats(encoded.ids, nats, threads)
-        np.testing.assert_allclose(nats, expected, rtol=1e-14, atol=0.0)
-
-
-@pytest.mark.skipif(ngram_kernels.KERNEL is None, reason="the kernels are not compiled here")
-def test_the_kernel_refuses_what_does_not_fit():
-    table = counted(["a b", "b a"], 3).network.table
-    kernel = ngram_kernels.kernel_of(table)
-    for ids, out in (([4, 99, 3], np.empty(3)), ([-1], np.empty(1))):
-        with pytest.raises(IndexError, match="outside the vocabulary"):
-            kernel.nats(np.array(ids, dtype=np.int32), out, 1)
-    with pytest.raises(ValueError, match="differ in length"):
-        kernel.nats(np.array([4], dtype=np.int32), np.empty(2), 1)
-    fields = [list(field) for field in zip(*table.levels, strict=True)]
-    fields[3][0] = fields[3][0][:-1]
-    with pytest.raises(ValueError, match="unequal lengths"):
-        ngram_kernels.KERNEL(*fields, 0.0)
-
-
-@pytest.mark.skipif(ngram_kernels.KERNEL is None, reason="the kernels are not compiled here")
-def test_the_kernel_follows_no_index_out_of_the_table():
-    table = counted(random_lines(1), 3).network.table
-    chance = np.random.default_rng(1)
-    broken = [np.concatenate([chance.integers(-9, 2**62, len(b))]) for *_, b in table.levels]
-    levels = [level._replace(begin=b) for level, b in zip(table.levels, broken, strict=True)]
-    ids = chance.integers(0, 9, 2000).astype(np.int32)
-    nats = np.empty(2000)
-    ngram_kernels.kernel_of(type(table)(tuple(levels))).nats(ids, nats, 1)
-    assert np.isfinite(nats).all()
 
 
 @pytest.mark.parametrize("smoothing", [s for s in SMOOTHINGS if s != "stupid"])

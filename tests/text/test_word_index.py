@@ -40,6 +40,18 @@ def test_many_words_of_all_lengths_are_told_apart(index):
     assert words.words() == texts
 
 
+def test_words_of_about_eight_bytes_are_told_apart(index):
+    """These are compared at once, whatever follows: a space, a line's end, NUL or a long letter."""
+    letters = ["abcdefghi"[:size] for size in range(1, 10)]
+    strange = [f"{word}{mark}" for word in letters for mark in ("\0", "\0\0", "\x01", "é", "￭")]
+    texts = [*letters, *strange, *(f"\0{word}" for word in letters)]
+    for apart in (" ", "  ", "\t", "\n", "\u3000"):
+        words = index()
+        ids, _ = words.read([apart.join(texts), *texts, *(f"{word} " for word in texts)])
+        assert ids.tolist() == [*range(len(texts))] * 3
+        assert words.words() == texts
+
+
 def test_words_are_parted_where_python_parts_them(index):
     """Every code point between two letters, and at both ends."""
     chars = [chr(c) for c in range(sys.maxunicode + 1)]

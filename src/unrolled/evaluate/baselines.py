@@ -42,3 +42,13 @@ BASELINES = {
     "uniform": Baseline(uniform_nats, ""),
     "unigram": Baseline(unigram_nats, "|smoothing:add-one"),
 }
+
+
+def known_baselines(vocabulary: Vocabulary) -> dict[str, Baseline]:
+    """Those that can be told: a model read from an ARPA file knows no frequencies.
+
+    The file's own probabilities of single tokens cannot stand in: they are made to be backed off
+    to, and in Kneser–Ney tell after how many different tokens one comes, not how often.
+    """
+    counted = any(vocabulary.counts)
+    return {name: found for name, found in BASELINES.items() if counted or name != "unigram"}

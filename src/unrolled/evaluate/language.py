@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import DataError
-from unrolled.evaluate.baselines import BASELINES, nats_of_lines
+from unrolled.evaluate.baselines import known_baselines, nats_of_lines
 from unrolled.evaluate.metrics import Counted, surprise_scores
 from unrolled.evaluate.report import Report
 from unrolled.models.language import LanguageModel
@@ -59,7 +59,7 @@ def evaluate_encoded(
             counted,
             note=baseline.note,
         )
-        for name, baseline in BASELINES.items()
+        for name, baseline in known_baselines(model.encoder.vocabulary).items()
     }
     return Report(scores, baselines)
 

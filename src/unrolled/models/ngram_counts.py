@@ -8,7 +8,7 @@ groups are sorted at once, as whole numbers
     key = group << … | token << … | place in the block
 
 one block after the other, so that only a block needs memory. The distinct keys, in their order, are
-the next level of a trie.
+the next level of a trie. The same in C++, which sorts one group at a time: csrc/ngram_counts.hpp.
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.models.ngram_kernels import counter_of
 from unrolled.models.ngram_scratch import Scratch
 from unrolled.text.tokens import END, START
 
@@ -50,6 +51,14 @@ class Block(NamedTuple):
     places: Ints  # (m,) where they end, in their order
 
 
+class Ends(NamedTuple):
+    """Where n-grams end in a text of N tokens."""
+
+    here: Ints  # (N,) the n-gram of the order below that ends at each place
+    places: Ints  # (m,) sorted by prefix; counting leaves the places after each n-gram there
+    above: Ints | None  # (N,) to be told which n-gram ends at each place, but for the last order
+
+
 def count_ngrams(
     ids: NDArray[np.int32], order: int, vocabulary_size: int, scratch: Scratch | None = None
 ) -> list[Grams]:
@@ -59,15 +68,16 @@ def count_ngrams(
     """
     scratch = scratch or Scratch()
     index = np.int32 if len(ids) < 2**31 else np.int64
-    bits = (vocabulary_size - 1).bit_length()
+    counter = counter_of(ids, vocabulary_size)
     grams = [_unigrams(ids, vocabulary_size)]
-    here: Ints = ids  # (N,) the n-gram of the last order that ends at each place
-    places = _by_token_before(ids, grams[0], scratch.empty(len(ids), index))
+    here: Ints = ids
+    places = _by_token_before(ids, grams[0], scratch.empty(len(ids), index), counter)
     for k in range(2, order + 1):
         above = scratch.empty(len(ids), index) if k < order else None
-        grams.append(_level(ids, grams[-1], places, scratch, bits=bits, here=here, above=above))
+        level, after = _level(ids, grams[-1], Ends(here, places, above), scratch, counter=counter)
+        grams.append(level)
         if above is not None:
-            here, places = above, _one_further(ids, places, scratch)
+            here, places = above, places[:after]
     return grams
 
 
@@ -101,9 +111,14 @@ def _groups(below: Grams, scratch: Scratch) -> Counts:
     return np.cumsum(groups, out=groups)
 
 
-def _by_token_before(ids: NDArray[np.int32], unigrams: Grams, places: Ints) -> Ints:
+def _by_token_before(
+    ids: NDArray[np.int32], unigrams: Grams, places: Ints, counter: Any | None
+) -> Ints:
     """Fill in all places (N,), sorted by the token before, which is <s> where a line begins."""
-    free = _groups(unigrams, Scratch())  # where the next place of each token goes
+    free = _groups(unigrams, Scratch())[:-1]  # where the next place of each token goes
+    if counter is not None:
+        counter.by_token_before(free, places)
+        return places
     for start in range(0, len(ids), BLOCK):
         before = ids[max(0, start - 1) : min(start + BLOCK, len(ids)) - 1]
         before = np.where(before == END, START, before)
@@ -117,46 +132,53 @@ def _by_token_before(ids: NDArray[np.int32], unigrams: Grams, places: Ints) -> I
 
 
 def _level(
-    ids: NDArray[np.int32],
-    below: Grams,
-    places: Ints,
-    scratch: Scratch,
-    *,
-    bits: int,
-    here: Ints,
-    above: Ints | None,
-) -> Grams:
-    """The n-grams of one order more than `below`.
-
-    `places`, sorted by prefix, is sorted by n-gram; `above` is told which n-gram ends where.
-    """
-    size, end = len(places), 0
+    ids: NDArray[np.int32], below: Grams, ends: Ends, scratch: Scratch, *, counter: Any | None
+) -> tuple[Grams, int]:
+    """The n-grams of one order more than `below`, and how many places after them are left."""
+    size = len(ends.places)
     words, count = scratch.empty(size, np.int32), scratch.empty(size, np.int64)
-    suffix, begin = scratch.empty(size, places.dtype), scratch.zeros(len(below) + 1, np.int64)
+    suffix, begin = scratch.empty(size, ends.places.dtype), scratch.zeros(len(below) + 1, np.int64)
+    found = Grams(words, begin, suffix, count)
+    if counter is not None:
+        size, after = counter.level(below.words, below.count, *ends, words, count, suffix, begin)
+    else:
+        size, after = _fill(found, ids, below, ends, scratch)
+    return Grams(words[:size], begin, suffix[:size], count[:size]), after
+
+
+def _fill(
+    found: Grams, ids: NDArray[np.int32], below: Grams, ends: Ends, scratch: Scratch
+) -> tuple[int, int]:
+    """The same in numpy: how many n-grams were found, and how many places are left."""
+    end, after = 0, 0
     groups = _groups(below, scratch)
     for first, last in spans(groups, min(BLOCK, scratch.block or BLOCK)):
         here_only = slice(int(groups[first]), int(groups[last]))
-        block = _sorted_block(ids, places[here_only], np.diff(groups[first : last + 1]), bits=bits)
+        block = _sorted_block(ids, ends.places[here_only], np.diff(groups[first : last + 1]))
         starts, stop = np.cumsum(block.times) - block.times, end + len(block.words)
-        words[end:stop], count[end:stop] = block.words, block.times
-        suffix[end:stop] = here[block.places[starts]]
-        begin[first + 1 : last + 1] = np.bincount(block.groups, minlength=last - first)
-        places[here_only] = block.places
-        if above is not None:
-            above[block.places] = np.repeat(np.arange(end, stop), block.times)
+        found.words[end:stop], found.count[end:stop] = block.words, block.times
+        found.suffix[end:stop] = ends.here[block.places[starts]]
+        found.begin[first + 1 : last + 1] = np.bincount(block.groups, minlength=last - first)
+        if ends.above is not None:
+            ends.above[block.places] = np.repeat(np.arange(end, stop), block.times)
+            left = block.places[np.repeat(block.words != END, block.times)] + 1
+            ends.places[after : after + len(left)] = left
+            after += len(left)
         end = stop
-    np.cumsum(begin, out=begin)
-    return Grams(words[:end], begin, suffix[:end], count[:end])
+    np.cumsum(found.begin, out=found.begin)
+    return end, after
 
 
-def _sorted_block(ids: NDArray[np.int32], places: Ints, sizes: Counts, *, bits: int) -> Block:
+def _sorted_block(ids: NDArray[np.int32], places: Ints, sizes: Counts) -> Block:
     """Places (m,) of groups of these sizes, sorted by their own token within each group."""
     some = np.flatnonzero(sizes)
     group = np.repeat(np.arange(len(some), dtype=np.uint64), sizes[some])
-    keys, order = _sorted(group << np.uint64(bits) | ids[places].astype(np.uint64))
+    tokens = ids[places].astype(np.uint64)
+    bits = np.uint64(int(tokens.max(initial=1)).bit_length())
+    keys, order = _sorted(group << bits | tokens)
     starts = _starts(keys)
-    words = (keys[starts] & np.uint64((1 << bits) - 1)).astype(np.int32)
-    groups = some[(keys[starts] >> np.uint64(bits)).astype(np.int64)]
+    words = (keys[starts] & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int32)
+    groups = some[(keys[starts] >> bits).astype(np.int64)]
     return Block(words, np.diff(starts, append=len(keys)), groups, places[order])
 
 
@@ -174,14 +196,3 @@ def _starts(keys: Keys) -> Counts:
     new = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=new[1:])
     return np.flatnonzero(new)
-
-
-def _one_further(ids: NDArray[np.int32], places: Ints, scratch: Scratch) -> Ints:
-    """The places after these, in the same order; a line's last place has none."""
-    further, end = scratch.empty(len(places), places.dtype), 0
-    for start in range(0, len(places), BLOCK):
-        block = places[start : start + BLOCK]
-        block = block[ids[block] != END] + 1
-        further[end : end + len(block)] = block
-        end += len(block)
-    return further[:end]

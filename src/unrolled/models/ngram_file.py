@@ -1,4 +1,4 @@
-"""The tensors of an n-gram model as the bytes of a safetensors file, without a second copy of each.
+"""The tensors of an n-gram model as the bytes of a safetensors file, none of them copied.
 
 `unrolled.tensors.tensor_bytes` does the same for models that are small beside the memory.
 """
@@ -9,13 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
-from unrolled.models.ngram_scratch import Scratch
-
 NAMES = {np.dtype(np.float64): "F64", np.dtype(np.int64): "I64", np.dtype(np.int32): "I32"}
 
 
-def tensor_view(tensors: Mapping[str, Tensor], scratch: Scratch) -> memoryview:
-    """The file's bytes, in memory or, where that is bounded, in a temporary file."""
+def tensor_pieces(tensors: Mapping[str, Tensor]) -> list[memoryview]:
+    """The file's bytes, the header and each tensor a piece."""
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # each is aligned
     entries, end = {}, 0
@@ -28,11 +26,5 @@ def tensor_view(tensors: Mapping[str, Tensor], scratch: Scratch) -> memoryview:
         }
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
-    data = scratch.empty(8 + len(header) + end, np.uint8)
-    data[:8] = np.frombuffer(len(header).to_bytes(8, "little"), np.uint8)
-    data[8 : 8 + len(header)] = np.frombuffer(header, np.uint8)
-    body = data[8 + len(header) :]
-    for name in order:
-        begin, end = entries[name]["data_offsets"]
-        body[begin:end].view(arrays[name].dtype)[:] = arrays[name]
-    return data.data
+    opening = len(header).to_bytes(8, "little") + header
+    return [memoryview(opening), *(arrays[name].view(np.uint8).data for name in order)]

@@ -18,8 +18,7 @@ from torch import Tensor
 from unrolled.config.ngram import NgramSettings
 from unrolled.errors import ModelError
 from unrolled.models.next_token import NextToken, State
-from unrolled.models.ngram_kernels import line_nats
-from unrolled.models.ngram_query import Places, distributions, log_probabilities
+from unrolled.models.ngram_query import Places, distributions, line_nats, log_probabilities
 from unrolled.models.ngram_table import ZERO, Discounts, Floats, Level, NgramTable
 from unrolled.text.batch import Batch
 from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines

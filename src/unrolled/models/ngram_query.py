@@ -6,10 +6,13 @@ The same in C++, for whole texts: csrc/ngram.hpp.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from unrolled.models import ngram_kernels
 from unrolled.models.ngram_table import Floats, Level, NgramTable
 from unrolled.text.tokens import END, PAD, START
 
@@ -62,6 +65,24 @@ def context_lengths(tokens: Places) -> Places:
     at = np.arange(len(tokens))
     bound = np.where((tokens == START), at, np.where(tokens == PAD, at + 1, 0))
     return np.asarray(np.maximum(at - np.maximum.accumulate(bound), 0))
+
+
+def line_nats(table: NgramTable, ids: NDArray[np.int32]) -> Floats:
+    """Surprise at each token (N,) of lines, each closed by END: compiled, or else in numpy."""
+    kernel = kernel_of(table)
+    if kernel is None:
+        return nats_of_lines(table, ids)
+    nats = np.empty(len(ids))
+    kernel.nats(np.ascontiguousarray(ids), nats, torch.get_num_threads())
+    return nats
+
+
+def kernel_of(table: NgramTable) -> Any | None:
+    """The kernel on a table's own arrays, which it keeps; None where nothing is compiled."""
+    if ngram_kernels.TABLE is None:
+        return None
+    arrays = zip(*table.levels, strict=True)
+    return ngram_kernels.TABLE(*([*level] for level in arrays), table.missing)
 
 
 def nats_of_lines(table: NgramTable, ids: NDArray[np.int32]) -> Floats:

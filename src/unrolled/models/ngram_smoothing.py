@@ -13,7 +13,7 @@ Chen & Goodman 1999, eqs. 15 to 26; Brants et al. 2007, eq. 5 (stupid). What is 
 counts to γ (Heafield et al. 2013).
 
 Every P ends in the uniform distribution over the vocabulary, </s> and, if that is open or the text
-holds it, <unk> included, <s> not.
+holds it, <unk> included, <s> not. Kneser–Ney in C++: csrc/ngram_smoothing.hpp.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.config.ngram import NgramSettings
+from unrolled.models import ngram_kernels
 from unrolled.models.ngram_counts import Counts, Grams, spans
 from unrolled.models.ngram_scratch import Scratch
 from unrolled.text.tokens import PAD, START, UNK
@@ -34,7 +35,7 @@ ADJUSTED = ("kn", "mkn")  # smoothings that count what precedes
 MODIFIED_FALLBACK = (0.5, 1.0, 1.5)  # where a text is too small to tell
 FALLBACK = (0.75, 0.75, 0.75)
 LEAST_ROOM = 1e-9  # probability of unseen tokens below which their share cannot be told
-AT_ONCE = 1 << 22  # n-grams
+AT_ONCE = 1 << 16  # n-grams: what is made of them on the way stays in the cache
 
 
 class Estimate(NamedTuple):
@@ -141,8 +142,7 @@ def _adjusted(level: Grams, above: Grams, opening: slice, scratch: Scratch) -> C
     """How many different tokens precede each n-gram (N,); how often it opens a line."""
     count = scratch.zeros(len(level), np.int64)
     for start in range(0, len(above), AT_ONCE):
-        ones = np.bincount(above.suffix[start : start + AT_ONCE])
-        count[: len(ones)] += ones
+        np.add.at(count, above.suffix[start : start + AT_ONCE], 1)
     count[opening] = level.count[opening]
     return count
 
@@ -161,6 +161,11 @@ def _applied(
     rule, cutoff = RULES[recipe.settings.smoothing], recipe.settings.cutoffs[recipe.k - 1]
     prefixes = len(level.begin) - 1
     p, back = scratch.empty(len(level), np.float64), scratch.empty(prefixes, np.float64)
+    kernel = ngram_kernels.INTERPOLATED if rule is _interpolated else None
+    if kernel is not None and level.suffix.dtype == np.int32:
+        suffix, discounts = level.suffix if recipe.k > 1 else None, [0.0, *recipe.discounts]
+        kernel(count, level.count, suffix, level.begin, lower, cutoff, discounts, p, back)
+        return p, back
     for first, last in spans(level.begin, min(AT_ONCE, scratch.block or AT_ONCE)):
         here = slice(int(level.begin[first]), int(level.begin[last]))
         span = Span(

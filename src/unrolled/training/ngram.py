@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import cast
 
 import torch
 
@@ -11,11 +10,11 @@ from unrolled.config import NgramRun, to_toml
 from unrolled.errors import ConfigError, DataError
 from unrolled.evaluate.language import encode_known, evaluate_encoded, nameable
 from unrolled.evaluate.report import Report
-from unrolled.files import clean_temporaries, write_into_folder
+from unrolled.files import Content, clean_temporaries, write_into_folder
 from unrolled.models.folder import CARD, METRICS, SETTINGS, WEIGHTS, load
 from unrolled.models.language import LanguageModel
 from unrolled.models.ngram import count_model, with_unseen
-from unrolled.models.ngram_file import tensor_view
+from unrolled.models.ngram_file import tensor_pieces
 from unrolled.models.ngram_network import NgramNetwork
 from unrolled.models.ngram_scratch import Scratch
 from unrolled.text.corpus import read_lines
@@ -67,12 +66,12 @@ def save_ngram(model: LanguageModel, out: Path, *, made: str) -> None:
     with run.held():
         run.agree(model.settings, {}, resume=False)
         clean_temporaries(out)
-        write_into_folder(out, _model_files(model, {}, {}, made=made, scratch=Scratch()))
+        write_into_folder(out, _model_files(model, {}, {}, made=made))
 
 
 def _counted(
     settings: NgramRun, paths: Paths, encoding: str, folder: Path
-) -> tuple[LanguageModel, dict[str, bytes]]:
+) -> tuple[LanguageModel, dict[str, Content]]:
     """The model, and every file of its folder."""
     if settings.train.threads:
         torch.set_num_threads(settings.train.threads)
@@ -89,7 +88,7 @@ def _counted(
     reports, notes = _scores(model, encoded, to_score)
     made = f"Counted with unrolled from {len(ids):,} tokens, line ends among them.{_guessed(model)}"
     return model, {
-        **_model_files(model, reports, notes, made=made, scratch=scratch),
+        **_model_files(model, reports, notes, made=made),
         DATA: _json({name: text.fingerprint for name, text in texts.items()}),
         FACT_ROWS: json.dumps(_facts(model, len(ids))).encode() + b"\n",
     }
@@ -120,20 +119,14 @@ def _scores(
 
 
 def _model_files(
-    model: LanguageModel,
-    reports: Mapping[str, Report],
-    notes: Mapping[str, str],
-    *,
-    made: str,
-    scratch: Scratch,
-) -> dict[str, bytes]:
+    model: LanguageModel, reports: Mapping[str, Report], notes: Mapping[str, str], *, made: str
+) -> dict[str, Content]:
     metrics = {**{name: report.as_json() for name, report in reports.items()}, "notes": notes}
     vocabulary = OPEN if model.network.knows_unknown else CLOSED
     told = " ".join([made, vocabulary, LINES, *notes.values()])
-    weights = tensor_view(model.network.state_dict(), scratch)
     return {
         SETTINGS: to_toml(model.settings).encode(),
-        WEIGHTS: cast(bytes, weights),  # as good as bytes for all that is done with it
+        WEIGHTS: tensor_pieces(model.network.state_dict()),
         METRICS: _json(metrics),
         CARD: card(model, reports, made=told).encode(),
         **model.files(),
