@@ -30,7 +30,7 @@ Plan make_plan(Cell cell, const Shape& shape, int directions, size_t number_byte
     size_t weight_bytes = size_t(cell.gates()) * shape.H * shape.H * number_bytes;
     int threads = std::max(1, shape.threads / directions);
     bool large = weight_bytes > own_cache, short_of_rows = shape.B < full_rows * threads;
-    bool few = shape.B < 2 * threads && weight_bytes > worth_meeting;
+    bool few = shape.B < 4 * threads && weight_bytes > worth_meeting;
     bool by_units = threads > 1 && directions == 1 && ((large && short_of_rows) || few);
     int64_t most_steps = shape.B ? *std::max_element(shape.lengths, shape.lengths + shape.B) : 0;
     int groups = by_units ? 1 : std::min(threads, shape.B);

@@ -10,9 +10,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 #include <thread>
 
+#include "memory.hpp"
 #include "plan.hpp"
 #include "product.hpp"
 #include "recurrent.hpp"
@@ -20,25 +20,6 @@
 namespace UNROLLED_ISA {
 
 using namespace unrolled;
-
-// Memory for numbers, aligned to a cache line and not filled.
-template <class T>
-class Buffer {
-   public:
-    explicit Buffer(size_t size = 0)
-        : data_(size ? static_cast<T*>(operator new[](size * sizeof(T), line)) : nullptr) {}
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() {
-        if (data_) operator delete[](data_, line);
-    }
-
-    T* data() const { return data_; }
-
-   private:
-    static constexpr std::align_val_t line{64};
-    T* data_;
-};
 
 class Meeting {
    public:
