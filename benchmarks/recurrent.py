@@ -57,16 +57,16 @@ def lengths_of(rows: int, *, dense: bool) -> Tensor:
     return lengths
 
 
-def best_times(sides: list[Callable[[], object]], rounds: int) -> list[float]:
+def best_times(sides: list[Callable[[], object]], rounds: int, turn: int = 3) -> list[float]:
     """The best time of each side over rounds in which they take turns.
 
-    A turn is three runs: threads that wait for more work spin for a while, and the first run would
-    still be disturbed by those of the side before.
+    A turn is several runs: threads that wait for more work spin for a while, those of onnxruntime
+    for tens of milliseconds, and the first runs are still disturbed by the side before.
     """
     best = [math.inf] * len(sides)
     for _ in range(rounds):
         for index, side in enumerate(sides):
-            for _ in range(3):
+            for _ in range(turn):
                 begun = time.perf_counter()
                 side()
                 best[index] = min(best[index], time.perf_counter() - begun)
@@ -170,7 +170,7 @@ def inference_row(name: str, rows: int, H: int, rounds: int) -> Row:
     with torch.inference_mode():
         check([ours(x)[0]], [peer(x)[0]], name)
         sides = [lambda: ours(x), lambda: peer(x), *([session] if session else [])]
-        mine, *others = best_times(sides, rounds)
+        mine, *others = best_times(sides, rounds, turn=10)
     best = min(others)
     against = "torch.nn" if best == others[0] else "onnxruntime"
     return Row(f"{name} {H}, inference, B = {rows}", mine, best, against, 1.0)
@@ -261,7 +261,7 @@ def rows(rounds: int) -> Iterator[Row]:
     for name in PEERS:
         for H in (128, 256, 512):
             for batch in (1, 32):
-                yield inference_row(name, batch, H, 2 * rounds)
+                yield inference_row(name, batch, H, rounds)
     for H in (256, 512):
         for batch in (1, 4, 32, 320):
             yield step_row(batch, H, rounds)
