@@ -21,6 +21,23 @@ namespace UNROLLED_ISA {
 
 using namespace unrolled;
 
+// So many numbers, for as long as this lives.
+template <class T>
+class Buffer {
+   public:
+    explicit Buffer(size_t size = 0) : block_(size ? borrow(size * sizeof(T)) : Block{}) {}
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() {
+        if (block_.data) give_back(block_);
+    }
+
+    T* data() const { return static_cast<T*>(block_.data); }
+
+   private:
+    Block block_;
+};
+
 class Meeting {
    public:
     explicit Meeting(int size) : size_(size) {}
