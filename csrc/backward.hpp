@@ -1,7 +1,7 @@
 // The recurrence backward: the gradients of all gates, from the last step to the first.
 //
-// The gradients of the weights and of the inputs are products over all tokens at once; they need
-// no order in time and are left to the caller's matrix product.
+// The gradients of the weights and of the inputs are sums over all tokens; they need no order in time
+// and follow when all steps are done: gradients.hpp.
 #pragma once
 
 #include "schedule.hpp"
@@ -58,6 +58,8 @@ class BackwardRun {
 
     int64_t token(int row) const { return shape_.offsets[row] + time(row); }
 
+    T* dgate(int64_t token, int v) const { return at_.dgates + token * at_.gate_step + v * L; }
+
     void begin() {
         for (int i = 0; i < rows_.count(); ++i) {
             size_t from = size_t(rows_.rows[i]) * H_;
@@ -99,23 +101,20 @@ class BackwardRun {
 
     // For each running row and vector: each(i, v, lanes, Σ_k from[token][k] · U[first + k]).
     template <class Each>
-    void products(const T* from, int stride, int first, int K, int running, Each each) {
+    void products(const T* from, int64_t stride, int first, int K, int running, Each each) {
         alignas(64) T sums[most_rows * most_columns * L];
-        static const Vec<T> zero{};
-        const T* zeros = reinterpret_cast<const T*>(&zero);
-        Start<T> from_zero{{zeros, zeros, zeros, zeros}, {}};
         int together = part_.fetch_ahead ? fetched_columns : most_columns;
         part_.sweep(now_, together, [&](int v, int width, int next) {
-            const T* columns[most_columns];
+            Columns<T> columns{{}, width, nullptr};
             for (int j = 0; j < width; ++j)
-                columns[j] = packed_ + (size_t(v + j) * G_ * H_ + first) * L;
+                columns.at[j] = packed_ + (size_t(v + j) * G_ * H_ + first) * L;
             int tile = 0;
             for (int i = 0, R; i < running; i += R, ++tile) {
                 R = next_tile(running - i, width);
-                const T* rows[most_rows];
-                for (int r = 0; r < R; ++r) rows[r] = from + token(rows_.rows[i + r]) * stride;
-                const T* ahead = columns[tile % width] + ptrdiff_t(next - v) * G_ * H_ * L;
-                product(rows, R, columns, width, K, from_zero, sums, width * L, ahead);
+                Left<T> left{{}, R};
+                for (int r = 0; r < R; ++r) left.at[r] = from + token(rows_.rows[i + r]) * stride;
+                columns.ahead = columns.at[tile % width] + ptrdiff_t(next - v) * G_ * H_ * L;
+                product(left, columns, K, zeros<T>(), sums, width * L);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, lanes(v + j), load(sums + (r * width + j) * L));
@@ -133,11 +132,12 @@ class BackwardRun {
 
     void rnn(int running) {
         each_unit(running, [&](int i, int v, int n, Vec<T> dh) {
-            int64_t at = token(rows_.rows[i]) * H_ + v * L;
-            store(at_.dgates + at, dh * slope<T>(cell_.first, load(at_.gates + at, n)), n);
+            int64_t at = token(rows_.rows[i]);
+            Vec<T> h = load(at_.gates + at * H_ + v * L, n);
+            store(dgate(at, v), dh * slope<T>(cell_.first, h), n);
         });
         part_.meeting->wait();
-        products(at_.dgates, H_, 0, H_, running,
+        products(at_.dgates, at_.gate_step, 0, H_, running,
                  [&](int i, int v, int n, Vec<T> sum) { set_dh(i, v, n, sum); });
     }
 
@@ -165,14 +165,15 @@ class BackwardRun {
                 dc_before += d_i * load(at_.peephole + v * L, lanes);
                 dc_before += d_f * load(at_.peephole + H_ + v * L, lanes);
             }
-            store(at_.dgates + at, d_i, lanes);
-            store(at_.dgates + at + H_, d_f, lanes);
-            store(at_.dgates + at + 2 * H_, dc * i * (T(1) - g * g), lanes);
-            store(at_.dgates + at + 3 * H_, d_o, lanes);
+            T* to = dgate(token(row), v);
+            store(to, d_i, lanes);
+            store(to + H_, d_f, lanes);
+            store(to + 2 * H_, dc * i * (T(1) - g * g), lanes);
+            store(to + 3 * H_, d_o, lanes);
             store(held, dc_before, lanes);
         });
         part_.meeting->wait();
-        products(at_.dgates, 4 * H_, 0, 4 * H_, running,
+        products(at_.dgates, at_.gate_step, 0, 4 * H_, running,
                  [&](int i, int v, int n, Vec<T> sum) { set_dh(i, v, n, sum); });
     }
 
@@ -187,32 +188,32 @@ class BackwardRun {
         each_unit(running, [&](int i, int v, int n, Vec<T> dh) {
             int64_t at = token(rows_.rows[i]);
             const T* gate = at_.gates + at * G_ * H_ + reset + v * L;
-            T* dgate = at_.dgates + at * G_ * H_ + v * L;
+            T* to = dgate(at, v);
             Vec<T> z = load(gate, n), candidate = load(gate + H_, n);
             Vec<T> away = load(at_.before + at * H_ + v * L, n) - candidate;
             Vec<T> kept = cell_.second == KEEP ? z : T(1) - z;
             Vec<T> dz = dh * away * z * (T(1) - z);
             Vec<T> dn = dh * (T(1) - kept) * (T(1) - candidate * candidate);
-            store(dgate + reset, cell_.second == KEEP ? dz : -dz, n);
-            store(dgate + reset + H_, dn, n);
+            store(to + reset, cell_.second == KEEP ? dz : -dz, n);
+            store(to + reset + H_, dn, n);
             set_dh(i, v, n, dh * kept);
             if (cell_.first == RESET_AFTER) {
                 Vec<T> r = load(gate - H_, n);
                 Vec<T> inner = load(at_.inner + at * H_ + v * L, n);
-                store(dgate, dn * inner * r * (T(1) - r), n);
-                store(at_.dinner + at * H_ + v * L, dn * r, n);
+                store(to, dn * inner * r * (T(1) - r), n);
+                store(at_.dinner + at * at_.inner_step + v * L, dn * r, n);
             }
         });
         part_.meeting->wait();
         auto add = [&](int i, int v, int n, Vec<T> sum) { add_dh(i, v, n, sum); };
         if (cell_.first == RESET_AFTER)
-            products(at_.dinner, H_, 2 * H_, H_, running, add);
+            products(at_.dinner, at_.inner_step, 2 * H_, H_, running, add);
         if (cell_.first == RESET_BEFORE) {
-            products(at_.dgates + 2 * H_, 3 * H_, 2 * H_, H_, running,
+            products(at_.dgates + 2 * H_, at_.gate_step, 2 * H_, H_, running,
                      [&](int i, int v, int n, Vec<T> sum) { reset_back(i, v, n, sum); });
             part_.meeting->wait();
         }
-        products(at_.dgates, G_ * H_, 0, 2 * H_, running, add);
+        products(at_.dgates, at_.gate_step, 0, 2 * H_, running, add);
     }
 
     // The gradient of r ⊙ h goes to both of its factors.
@@ -220,7 +221,7 @@ class BackwardRun {
         int64_t at = token(rows_.rows[i]);
         Vec<T> r = load(at_.gates + at * 3 * H_ + v * L, n);
         Vec<T> h = load(at_.before + at * H_ + v * L, n);
-        store(at_.dgates + at * 3 * H_ + v * L, sum * h * r * (T(1) - r), n);
+        store(dgate(at, v), sum * h * r * (T(1) - r), n);
         add_dh(i, v, n, sum * r);
     }
 
@@ -234,22 +235,5 @@ class BackwardRun {
     int H_, G_;
     int64_t now_ = 0;
 };
-
-template <class T>
-void backward(Cell cell, Shape shape, const Plan& plan, const Backward<T>* at, int directions) {
-    constexpr int L = Lanes<T>::count;
-    int G = cell.gates(), H = shape.H, V = vectors(H, L), K = G * H;
-    size_t matrix = size_t(V) * K * L, all = size_t(shape.B) * H;
-    Buffer<T> packed(directions * matrix), states(directions * 2 * all);
-    auto pack = [&](int i) {
-        pack_straight(at[i / V].weights, K, H, i % V, packed.data() + i / V * matrix);
-    };
-    auto run = [&](int direction, int group, Part part) {
-        T* own = states.data() + direction * 2 * all + size_t(plan.starts[group]) * H;
-        BackwardRun<T>(cell, shape, at[direction], packed.data() + direction * matrix,
-                       plan.groups[group], Returning<T>{own, own + all}, part)();
-    };
-    run_plan(plan, shape, directions, directions * V, V, pack, run);
-}
 
 }  // namespace UNROLLED_ISA

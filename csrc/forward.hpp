@@ -72,15 +72,13 @@ class ForwardRun {
     // The lanes of vector v that are real units, and where they begin.
     int lanes(int v) const { return std::min(L, H_ - v * L); }
 
-    int64_t token(int row) const {
-        int64_t last = shape_.lengths[row] - 1;
-        return shape_.offsets[row] + (at_.reverse ? last - now_ : now_);
-    }
+    int64_t time(int row) const { return at_.reverse ? shape_.lengths[row] - 1 - now_ : now_; }
 
-    T* output(int row) const {
-        int64_t last = shape_.lengths[row] - 1;
-        return at_.y + row * at_.y_row + (at_.reverse ? last - now_ : now_) * at_.y_step;
-    }
+    int64_t token(int row) const { return shape_.offsets[row] + time(row); }
+
+    const T* source(int row) const { return at_.input + row * at_.x_row + time(row) * at_.x_step; }
+
+    T* output(int row) const { return at_.y + row * at_.y_row + time(row) * at_.y_step; }
 
     // W x + b of some steps from this one on: few enough to stay in the cache until they are used, and
     // many enough for each weight to serve many rows.
@@ -90,7 +88,7 @@ class ForwardRun {
             while (shape_.lengths[rows_.rows[running - 1]] <= now_) --running;
             begins_.data()[now_ - from] = count;
             for (int i = 0; i < running; ++i)
-                sources_.data()[count++] = at_.input + token(rows_.rows[i]) * at_.E;
+                sources_.data()[count++] = source(rows_.rows[i]);
         }
         now_ = from;
         for (int g = 0; g < G_; ++g)
@@ -100,8 +98,10 @@ class ForwardRun {
                 for (int j = 0; j < width; ++j) start.at[j] = bias(g, v + j);
                 for (int64_t i = 0, R; i < count; i += R) {
                     R = next_tile(int(count - i), width);
-                    columns_of(packed_.inputs, int(at_.E), sources_.data() + i, int(R),
-                               {v, width, g, 1, 0, 0}, start, out + i * width_, width_);
+                    Left<T> left{{}, int(R)};
+                    for (int r = 0; r < R; ++r) left.at[r] = sources_.data()[i + r];
+                    columns_of(packed_.inputs, int(at_.E), left, {v, width, g, 1, 0, 0}, start,
+                               out + i * width_, width_);
                 }
             });
     }
@@ -115,7 +115,7 @@ class ForwardRun {
         part_.meeting->wait();
     }
 
-    // A row that has made its last step leaves its state behind.
+    // A row that has made its last step leaves its state behind, and zeros in the padding.
     void finish(int running) {
         for (int i = running - 1; i >= 0; --i) {
             int row = rows_.rows[i];
@@ -123,12 +123,19 @@ class ForwardRun {
             copy_part(state_.next + size_t(i) * H_, at_.last_h + size_t(row) * H_);
             if (cell_.kind == LSTM)
                 copy_part(state_.c + size_t(i) * H_, at_.last_c + size_t(row) * H_);
+            for (int64_t t = shape_.lengths[row]; t < shape_.steps; ++t)
+                clear_part(at_.y + row * at_.y_row + t * at_.y_step);
         }
     }
 
     void copy_part(const T* from, T* to) const {
         int first = part_.first * L, last = std::min(H_, part_.last * L);
         if (last > first) std::memcpy(to + first, from + first, (last - first) * sizeof(T));
+    }
+
+    void clear_part(T* at) const {
+        int first = part_.first * L, last = std::min(H_, part_.last * L);
+        if (last > first) std::fill(at + first, at + last, T(0));
     }
 
     // For each running row i and vector v of this part: each(i, v, sums, stride), where sums holds
@@ -141,10 +148,10 @@ class ForwardRun {
             int C = gates * width, tile = 0;
             for (int i = 0, R; i < running; i += R, ++tile) {
                 R = packed_.states ? next_tile(running - i, C) : std::min(dot_rows, running - i);
-                const T* rows[most_rows];
-                for (int r = 0; r < R; ++r) rows[r] = state + size_t(i + r) * H_;
+                Left<T> left{{}, R};
+                for (int r = 0; r < R; ++r) left.at[r] = state + size_t(i + r) * H_;
                 Block block{v, width, gate, gates, next - v, tile};
-                multiply(rows, R, block, start_of(i, R, block, sums), sums);
+                multiply(left, block, start_of(i, R, block, sums), sums);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, sums + (r * C + j) * L, width * L);
@@ -157,29 +164,27 @@ class ForwardRun {
         int v, width, gate, gates, ahead, tile;
     };
 
-    void multiply(const T* const* rows, int R, const Block& block, const Start<T>& start,
-                  T* sums) const {
+    void multiply(const Left<T>& left, const Block& block, const Start<T>& start, T* sums) const {
         if (packed_.states)
-            return columns_of(packed_.states, H_, rows, R, block, start, sums,
+            return columns_of(packed_.states, H_, left, block, start, sums,
                               block.gates * block.width * L);
         for (int lane = 0; lane < lanes(block.v); ++lane) {
             const T* weights[most_columns];
             for (int g = 0; g < block.gates; ++g)
                 weights[g] = at_.weights + (size_t(block.gate + g) * H_ + block.v * L + lane) * H_;
-            dots(rows, R, weights, block.gates, H_, sums, lane);
+            dots(left.at, left.count, weights, block.gates, H_, sums, lane);
         }
     }
 
-    void columns_of(const T* packed, int K, const T* const* rows, int R, const Block& block,
+    void columns_of(const T* packed, int K, const Left<T>& left, const Block& block,
                     const Start<T>& start, T* sums, size_t stride) const {
-        const T* columns[most_columns];
-        int C = block.gates * block.width;
+        Columns<T> columns{{}, block.gates * block.width, nullptr};
         for (int g = 0; g < block.gates; ++g)
             for (int j = 0; j < block.width; ++j)
-                columns[g * block.width + j] =
+                columns.at[g * block.width + j] =
                     packed + (size_t(block.gate + g) * V_ + block.v + j) * K * L;
-        const T* ahead = columns[block.tile % C] + ptrdiff_t(block.ahead) * K * L;
-        product(rows, R, columns, C, K, start, sums, stride, ahead);
+        columns.ahead = columns.at[block.tile % columns.count] + ptrdiff_t(block.ahead) * K * L;
+        product(left, columns, K, start, sums, stride);
     }
 
     // What the sums of a tile begin with: W x + b, where it lies, or brought together in `sums`.

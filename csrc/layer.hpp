@@ -1,7 +1,9 @@
-// A whole call forward: what is packed, how much room the threads need, and who runs what.
+// A whole call, forward or backward: what is packed, how much room the threads need, and who runs what.
 #pragma once
 
+#include "backward.hpp"
 #include "forward.hpp"
+#include "gradients.hpp"
 
 namespace UNROLLED_ISA {
 
@@ -62,7 +64,52 @@ void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int
                         biases.data() + direction * gates};
         ForwardRun<T>(cell, shape, from, ready, plan.groups[group], state, part)();
     };
-    run_plan(plan, shape, directions, packs || packs_inputs ? directions * G * V : 0, V, pack, run);
+    int items = directions * plan.count();
+    int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
+    run_plan(plan, threads, directions, packs || packs_inputs ? directions * G * V : 0, V, pack, run,
+             [](int, int) {});
+}
+
+// How far tokens are apart so that the same units of many do not lie in the same places of the cache, and
+// so that a whole tile of units can be read from any one on.
+inline int64_t step_of(int units) { return vectors(units, 16) * 16 + 16; }
+
+template <class T>
+void backward(Cell cell, Shape shape, const Plan& plan, Backward<T>* at, int directions) {
+    constexpr int L = Lanes<T>::count;
+    int G = cell.gates(), H = shape.H, V = vectors(H, L), K = G * H, D = directions;
+    int E = int(at[0].E), inputs = at[0].dinput ? vectors(E, L) : 0;
+    int64_t N = shape.tokens(), gate_step = step_of(K), inner_step = step_of(H);
+    size_t matrix = size_t(V) * K * L, all = size_t(shape.B) * H, by_input = size_t(inputs) * K * L;
+    bool after = cell.kind == GRU && cell.first == RESET_AFTER, has_room = at[0].dgates;
+    Buffer<T> packed(D * (matrix + by_input)), states(D * 2 * all);
+    Buffer<T> dgates(has_room ? 0 : D * N * gate_step);
+    Buffer<T> dinner(after && !has_room ? D * N * inner_step : 0);
+    T* packed_inputs = packed.data() + D * matrix;
+    for (int d = 0; d < D && !has_room; ++d) {
+        at[d].dgates = dgates.data() + d * N * gate_step;
+        at[d].dinner = after ? dinner.data() + d * N * inner_step : nullptr;
+        at[d].gate_step = gate_step, at[d].inner_step = inner_step;
+    }
+    auto pack = [&](int i) {
+        int d = i / (V + inputs), v = i % (V + inputs);
+        if (v < V) pack_straight(at[d].weights, K, H, v, packed.data() + d * matrix);
+        else pack_straight(at[d].input_weights, K, E, v - V, packed_inputs + d * by_input);
+    };
+    auto run = [&](int direction, int group, Part part) {
+        T* own = states.data() + direction * 2 * all + size_t(plan.starts[group]) * H;
+        BackwardRun<T>(cell, shape, at[direction], packed.data() + direction * matrix,
+                       plan.groups[group], Returning<T>{own, own + all}, part)();
+    };
+    auto finish = [&](int me, int team) {
+        int from = V * me / team * L, to = std::min(H, V * (me + 1) / team * L);
+        for (int d = 0; d < D; ++d) Parameters<T>(cell, shape, at[d]).sum(from, to);
+        if (!inputs) return;
+        Inputs<T> gradients(shape, at, D, K, packed_inputs);
+        gradients.sum(N * me / team, N * (me + 1) / team);
+        gradients.clear(shape.B * me / team, shape.B * (me + 1) / team);
+    };
+    run_plan(plan, shape.threads, D, D * (V + inputs), V, pack, run, finish);
 }
 
 // Weights (G·H, K) in the columns that `forward` reads: (G, V) of K vectors each.

@@ -19,7 +19,7 @@ constexpr size_t most_kept = 0;  // so that every misuse shows
 #else
 constexpr size_t most_kept = 1 << 26;
 #endif
-constexpr size_t most_blocks = 8;
+constexpr size_t most_blocks = 32;
 
 bool is_large(size_t bytes) { return bytes >= large; }
 

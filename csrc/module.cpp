@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -57,9 +58,17 @@ T* at(int64_t address) {
     return reinterpret_cast<T*>(address);
 }
 
-Shape shape_of(const Numbers& sizes) {
-    return {int(sizes[0]), int(sizes[1]), int(sizes[2]), at<int64_t>(sizes[3]), at<int64_t>(sizes[4])};
-}
+// A call's sizes: B, H, threads, T and where the lengths are.
+struct Sizes {
+    Shape shape;
+    Numbers offsets;
+
+    explicit Sizes(const Numbers& n)
+        : shape{int(n[0]), int(n[1]), int(n[2]), n[3], at<int64_t>(n[4]), nullptr}, offsets(n[0]) {
+        std::exclusive_scan(shape.lengths, shape.lengths + shape.B, offsets.begin(), int64_t(0));
+        shape.offsets = offsets.data();
+    }
+};
 
 template <class T>
 std::vector<Forward<T>> forwards(const std::vector<Numbers>& directions) {
@@ -68,7 +77,7 @@ std::vector<Forward<T>> forwards(const std::vector<Numbers>& directions) {
         result.push_back({d[0], at<T>(d[1]), at<T>(d[2]), at<T>(d[3]), at<T>(d[4]), at<T>(d[5]),
                           at<T>(d[6]), at<T>(d[7]), at<T>(d[8]), at<T>(d[9]), at<T>(d[10]),
                           at<T>(d[11]), d[12], d[13], at<T>(d[14]), at<T>(d[15]), at<T>(d[16]),
-                          at<T>(d[17]), at<T>(d[18]), at<T>(d[19]), d[20]});
+                          d[17], d[18], at<T>(d[19]), at<T>(d[20]), at<T>(d[21]), d[22]});
     return result;
 }
 
@@ -78,7 +87,9 @@ std::vector<Backward<T>> backwards(const std::vector<Numbers>& directions) {
     for (const Numbers& d : directions)
         result.push_back({d[0], at<T>(d[1]), at<T>(d[2]), at<T>(d[3]), at<T>(d[4]), at<T>(d[5]),
                           at<T>(d[6]), at<T>(d[7]), at<T>(d[8]), d[9], d[10], at<T>(d[11]),
-                          at<T>(d[12]), at<T>(d[13]), at<T>(d[14]), at<T>(d[15]), at<T>(d[16])});
+                          at<T>(d[12]), at<T>(d[13]), at<T>(d[14]), at<T>(d[15]), d[16], d[17],
+                          at<T>(d[18]), d[19], at<T>(d[20]), at<T>(d[21]), at<T>(d[22]), at<T>(d[23]),
+                          at<T>(d[24]), at<T>(d[25]), at<T>(d[26]), at<T>(d[27]), d[28], d[29]});
     return result;
 }
 
@@ -87,25 +98,25 @@ Cell cell_of(const Numbers& cell) { return {int(cell[0]), int(cell[1]), int(cell
 void forward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
              const std::vector<Numbers>& directions) {
     Cell cell = cell_of(cell_numbers);
-    Shape shape = shape_of(sizes);
+    Sizes known(sizes);
     int D = int(directions.size());
-    Plan plan = make_plan(cell, shape, D, wide ? 8 : 4);
+    Plan plan = make_plan(cell, known.shape, D, wide ? 8 : 4);
     if (wide)
-        kernels->forward64(cell, shape, plan, forwards<double>(directions).data(), D);
+        kernels->forward64(cell, known.shape, plan, forwards<double>(directions).data(), D);
     else
-        kernels->forward32(cell, shape, plan, forwards<float>(directions).data(), D);
+        kernels->forward32(cell, known.shape, plan, forwards<float>(directions).data(), D);
 }
 
 void backward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
               const std::vector<Numbers>& directions) {
     Cell cell = cell_of(cell_numbers);
-    Shape shape = shape_of(sizes);
+    Sizes known(sizes);
     int D = int(directions.size());
-    Plan plan = make_plan(cell, shape, D, wide ? 8 : 4);
+    Plan plan = make_plan(cell, known.shape, D, wide ? 8 : 4);
     if (wide)
-        kernels->backward64(cell, shape, plan, backwards<double>(directions).data(), D);
+        kernels->backward64(cell, known.shape, plan, backwards<double>(directions).data(), D);
     else
-        kernels->backward32(cell, shape, plan, backwards<float>(directions).data(), D);
+        kernels->backward32(cell, known.shape, plan, backwards<float>(directions).data(), D);
 }
 
 // How many numbers weights (G·H, K) take when they are packed.

@@ -25,26 +25,49 @@ struct Start {
     size_t step[most_columns];
 };
 
-// out[r][c] = start[r][c] + Σ_k rows[r][k] · columns[c][k],  each a vector, the rows of out `stride`
-// apart. `ahead` is a column that will be wanted soon: it is fetched on the way.
+template <class T>
+inline Start<T> zeros() {
+    static const Vec<T> zero{};
+    const T* at = reinterpret_cast<const T*>(&zero);
+    return {{at, at, at, at}, {}};
+}
+
+// Rows as the sums go through them: number k of row r is at[r][k · step].
+template <class T>
+struct Left {
+    const T* at[most_rows];
+    int count;
+    size_t step = 1;
+};
+
+// What the rows are multiplied by.
+template <class T>
+struct Columns {
+    const T* at[most_columns];
+    int count;
+    const T* ahead;  // a column that will be wanted soon: it is fetched on the way
+};
+
+// out[r][c] = start[r][c] + Σ_k left[r][k] · columns[c][k],  each a vector, the rows of out `stride` apart.
 template <class T, int R, int C>
-inline void tile(const T* const* rows, const T* const* columns, int K, const Start<T>& start,
-                 T* out, size_t stride, const T* ahead) {
+inline void tile(const Left<T>& left, const Columns<T>& columns, int K, const Start<T>& start, T* out,
+                 size_t stride) {
     Vec<T> sums[R][C];
     for (int r = 0; r < R; ++r)
         for (int c = 0; c < C; ++c) sums[r][c] = load(start.at[c] + r * start.step[c]);
     const T* row[R];
-    const T* column[C];
-    for (int r = 0; r < R; ++r) row[r] = rows[r];
-    for (int c = 0; c < C; ++c) column[c] = columns[c];
-    for (int k = 0; k < K; ++k) {
+    for (int r = 0; r < R; ++r) row[r] = left.at[r];
+    const T *column[C], *ahead = columns.ahead;
+    for (int c = 0; c < C; ++c) column[c] = columns.at[c];
+    size_t at = 0, step = left.step;
+    for (int k = 0; k < K; ++k, at += step) {
         Vec<T> weight[C];
 #pragma GCC unroll 4
         for (int c = 0; c < C; ++c) weight[c] = load(column[c] + k * Lanes<T>::count);
         __builtin_prefetch(ahead + k * Lanes<T>::count, 0, 2);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
-            Vec<T> value = splat(row[r][k]);
+            Vec<T> value = splat(row[r][at]);
 #pragma GCC unroll 4
             for (int c = 0; c < C; ++c) sums[r][c] += value * weight[c];
         }
@@ -54,8 +77,8 @@ inline void tile(const T* const* rows, const T* const* columns, int K, const Sta
 }
 
 template <class T>
-using Tile = void (*)(const T* const* rows, const T* const* columns, int K, const Start<T>& start,
-                      T* out, size_t stride, const T* ahead);
+using Tile = void (*)(const Left<T>& left, const Columns<T>& columns, int K, const Start<T>& start,
+                      T* out, size_t stride);
 
 template <class T, int C, int R = tile_rows(C)>
 Tile<T> tile_of(int rows) {
@@ -67,13 +90,33 @@ Tile<T> tile_of(int rows) {
 }
 
 template <class T>
-inline void product(const T* const* rows, int R, const T* const* columns, int C, int K,
-                    const Start<T>& start, T* out, size_t stride, const T* ahead) {
-    Tile<T> run = C == 4   ? tile_of<T, 4>(R)
-                  : C == 3 ? tile_of<T, 3>(R)
-                  : C == 2 ? tile_of<T, 2>(R)
-                           : tile_of<T, 1>(R);
-    run(rows, columns, K, start, out, stride, ahead);
+inline void product(const Left<T>& left, const Columns<T>& columns, int K, const Start<T>& start,
+                    T* out, size_t stride) {
+    Tile<T> run = columns.count == 4   ? tile_of<T, 4>(left.count)
+                  : columns.count == 3 ? tile_of<T, 3>(left.count)
+                  : columns.count == 2 ? tile_of<T, 2>(left.count)
+                                       : tile_of<T, 1>(left.count);
+    run(left, columns, K, start, out, stride);
+}
+
+// The same for rows out[r] anywhere, of which `width` numbers are real: set, or added to what is there.
+template <class T>
+inline void add_product(const Left<T>& left, const Columns<T>& columns, int K, bool sets,
+                        T* const* out, int width) {
+    constexpr int L = Lanes<T>::count;
+    int C = columns.count;
+    alignas(64) T sums[most_rows * most_columns * L];
+    Start<T> start = zeros<T>();
+    for (int c = 0; !sets && c < C; ++c) {
+        start.at[c] = sums + c * L;
+        start.step[c] = C * L;
+        for (int r = 0; r < left.count; ++r)
+            store(sums + (r * C + c) * L, load(out[r] + c * L, width - c * L));
+    }
+    product(left, columns, K, start, sums, C * L);
+    for (int r = 0; r < left.count; ++r)
+        for (int c = 0; c < C; ++c)
+            store(out[r] + c * L, load(sums + (r * C + c) * L), width - c * L);
 }
 
 // The same sums from weights that are not packed, for too few steps to pay for packing: lane l of

@@ -1,5 +1,4 @@
 // Compiled once an instruction set; UNROLLED_ISA names it.
-#include "backward.hpp"
 #include "layer.hpp"
 #include "softmax.hpp"
 

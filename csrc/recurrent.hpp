@@ -28,8 +28,11 @@ struct Cell {
 
 struct Shape {
     int B, H, threads;
+    int64_t steps;           // T: where the padding ends
     const int64_t* lengths;  // (B,)
-    const int64_t* offsets;  // (B,)
+    const int64_t* offsets;  // (B,)  how many tokens the rows before have
+
+    int64_t tokens() const { return B ? offsets[B - 1] + lengths[B - 1] : 0; }
 };
 
 // Where a direction's tensors are. Null where a variant or the absence of training needs none.
@@ -51,7 +54,8 @@ struct Forward {
     T* last_h;  // (B, H)
     T* last_c;  // (B, H)
     // Where the kernel makes W x itself; null: the gates hold it, for a few tokens.
-    const T* input;          // x (N, E)
+    const T* input;          // x (B, T, E), at b · x_row + t · x_step
+    int64_t x_row, x_step;
     const T* input_weights;  // (G·H, E)
     // `weights` and `input_weights` as `pack` leaves them, for many calls with the same; null: they
     // are packed in this call.
@@ -74,10 +78,23 @@ struct Backward {
     int64_t y_row, y_step;
     const T* dlast_h;  // (B, H) or null
     const T* dlast_c;  // (B, H) or null
-    T* dgates;         // (N, G·H)  of W x + b
-    T* dinner;         // (N, H)  GRU, reset after: of U_n h + b
     T* dfirst_h;       // (B, H)
     T* dfirst_c;       // (B, H)
+    const T* input;    // x, at b · x_row + t · x_step
+    int64_t x_row, x_step;
+    const T* input_weights;  // (G·H, E)
+    int64_t E;
+    // Those that nobody asks for are null.
+    T* dinput;          // (B, T, E)  0 in the padding; the sum over all directions
+    T* dinput_weights;  // (G·H, E)
+    T* dweights;        // (G·H, H)
+    T* dinput_bias;     // (G·H,)
+    T* dstate_bias;     // (G·H,)  GRU, reset after; else it is that of the input's bias
+    T* dpeephole;       // (1 or 3, H)
+    // What the steps leave for the sums over all tokens; null: the call has room of its own.
+    T* dgates;  // (N, G·H)  of W x + b, a token's `gate_step` after the one before
+    T* dinner;  // (N, H)  GRU, reset after: of U_n h + b, `inner_step` apart
+    int64_t gate_step, inner_step;
 };
 
 // Rows of scores without their biases, which become the gradient of their cross-entropy.
@@ -98,8 +115,8 @@ struct Kernels {
     const char* name;
     void (*forward32)(Cell, Shape, const Plan&, const Forward<float>*, int directions);
     void (*forward64)(Cell, Shape, const Plan&, const Forward<double>*, int directions);
-    void (*backward32)(Cell, Shape, const Plan&, const Backward<float>*, int directions);
-    void (*backward64)(Cell, Shape, const Plan&, const Backward<double>*, int directions);
+    void (*backward32)(Cell, Shape, const Plan&, Backward<float>*, int directions);
+    void (*backward64)(Cell, Shape, const Plan&, Backward<double>*, int directions);
     void (*pack32)(const float* weights, int G, int H, int K, float* packed);
     void (*pack64)(const double* weights, int G, int H, int K, double* packed);
     void (*softmax32)(const Softmax<float>&, int threads);

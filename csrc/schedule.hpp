@@ -79,12 +79,12 @@ struct Part {
     }
 };
 
-// Pack `columns` columns, then run every (direction, group, part), each by one thread.
-template <class Pack, class Run>
-void run_plan(const Plan& plan, const Shape& shape, int directions, int columns, int units,
-              Pack pack, Run run) {
+// Pack `columns` columns, then run every (direction, group, part), each by one thread; when all are done,
+// every thread finishes its share.
+template <class Pack, class Run, class Finish>
+void run_plan(const Plan& plan, int threads, int directions, int columns, int units, Pack pack,
+              Run run, Finish finish) {
     int groups = plan.count(), items = directions * groups;
-    int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
     Meeting alone(1), meeting(threads);
 #pragma omp parallel num_threads(threads)
     {
@@ -98,6 +98,8 @@ void run_plan(const Plan& plan, const Shape& shape, int directions, int columns,
             for (int item = 0; item < items; ++item)
                 run(item / groups, item % groups, Part{0, units, plan.large, &alone});
         }
+#pragma omp barrier
+        finish(me, team);
     }
 }
 

@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "../backward.hpp"
 #include "../layer.hpp"
 #include "naive.hpp"
 
@@ -47,20 +46,38 @@ std::vector<T> unset(size_t size) {
     return std::vector<T>(size, std::numeric_limits<T>::quiet_NaN());
 }
 
+template <class T>
+std::vector<T> waves(size_t size, double pace) {
+    std::vector<T> result(size);
+    for (size_t i = 0; i < size; ++i) result[i] = T(std::sin(pace * i + 1));
+    return result;
+}
+
+// How many numbers x has: on the way back any will do.
+int inputs(const Problem& p) { return p.H + 2; }
+
 // A direction's arrays in T, and what the kernels leave there.
 template <class T>
 struct Arrays {
     std::vector<T> weights, input_bias, state_bias, peephole, first_h, first_c, gates;
-    std::vector<T> dlast_h, dlast_c;
+    std::vector<T> dlast_h, dlast_c, input_weights;
     std::vector<T> inner, cells, before, last_h, last_c, dgates, dinner, dfirst_h, dfirst_c;
+    std::vector<T> dinput_weights, dweights, dinput_bias, dstate_bias, dpeephole;
+    int64_t gate_step, inner_step;  // as step_of has them: a tile reads beyond a token's last unit
 
     Arrays(const Problem& p, const naive::Direction& d)
         : weights(as<T>(d.weights)), input_bias(p.gates() * p.H), state_bias(input_bias),
           peephole(d.peephole.begin(), d.peephole.begin() + p.peepholes() * p.H),
           first_h(as<T>(d.first_h)), first_c(as<T>(d.first_c)), gates(as<T>(d.gates)),
-          dlast_h(as<T>(d.dlast_h)), dlast_c(as<T>(d.dlast_c)), dgates(unset<T>(gates.size())) {
+          dlast_h(as<T>(d.dlast_h)), dlast_c(as<T>(d.dlast_c)), gate_step(step_of(p.gates() * p.H)),
+          inner_step(step_of(p.H)) {
+        int width = p.gates() * p.H;
         if (p.has_bias()) std::copy(d.bias.begin(), d.bias.end(), &state_bias[2 * p.H]);
-        for (auto* tokens : {&inner, &cells, &before, &dinner}) *tokens = unset<T>(p.N * p.H);
+        for (auto* tokens : {&inner, &cells, &before}) *tokens = unset<T>(p.N * p.H);
+        dgates = unset<T>(p.N * gate_step), dinner = unset<T>(p.N * inner_step);
+        input_weights = waves<T>(size_t(width) * inputs(p), 1.3);
+        dinput_weights = unset<T>(input_weights.size()), dweights = unset<T>(weights.size());
+        dinput_bias = dstate_bias = unset<T>(width), dpeephole = unset<T>(peephole.size());
         for (auto* rows : {&last_h, &last_c, &dfirst_h, &dfirst_c})
             *rows = unset<T>(size_t(p.B) * p.H);
     }
@@ -69,9 +86,11 @@ struct Arrays {
 template <class T>
 struct Run {
     std::vector<Arrays<T>> arrays;
-    std::vector<T> y, dy;
+    std::vector<T> y, dy, x, dx;
 
-    explicit Run(const Problem& p) : y(unset<T>(p.dy.size())), dy(as<T>(p.dy)) {
+    explicit Run(const Problem& p)
+        : y(unset<T>(p.dy.size())), dy(as<T>(p.dy)), x(waves<T>(p.B * p.steps * inputs(p), 1.7)),
+          dx(unset<T>(x.size())) {
         for (const auto& direction : p.directions) arrays.emplace_back(p, direction);
     }
 
@@ -85,7 +104,7 @@ struct Run {
                               a.first_c.data(), a.gates.data(), a.inner.data(), a.cells.data(),
                               a.before.data(), y.data() + d * p.H, p.steps * p.D * p.H,
                               int64_t(p.D) * p.H, a.last_h.data(), a.last_c.data(),
-                              nullptr, nullptr, nullptr, nullptr, 0});
+                              nullptr, 0, 0, nullptr, nullptr, nullptr, 0});
         }
         return result;
     }
@@ -94,19 +113,25 @@ struct Run {
         std::vector<Backward<T>> result;
         for (int d = 0; d < p.D; ++d) {
             Arrays<T>& a = arrays[d];
+            int64_t E = inputs(p);
+            bool after = p.has_bias();
             result.push_back({d, a.weights.data(), p.peepholes() ? a.peephole.data() : nullptr,
                               a.first_c.data(), a.gates.data(), a.inner.data(), a.cells.data(),
                               a.before.data(), dy.data() + d * p.H, p.steps * p.D * p.H,
                               int64_t(p.D) * p.H, a.dlast_h.data(), a.dlast_c.data(),
-                              a.dgates.data(), a.dinner.data(), a.dfirst_h.data(),
-                              a.dfirst_c.data()});
+                              a.dfirst_h.data(), a.dfirst_c.data(), x.data(), p.steps * E, E,
+                              a.input_weights.data(), E, dx.data(), a.dinput_weights.data(),
+                              a.dweights.data(), a.dinput_bias.data(),
+                              after ? a.dstate_bias.data() : nullptr,
+                              p.peepholes() ? a.dpeephole.data() : nullptr, a.dgates.data(),
+                              a.dinner.data(), a.gate_step, a.inner_step});
         }
         return result;
     }
 };
 
 Shape shape_of(const Problem& p, int threads) {
-    return {p.B, p.H, threads, p.lengths.data(), p.offsets.data()};
+    return {p.B, p.H, threads, p.steps, p.lengths.data(), p.offsets.data()};
 }
 
 // All rows in one group, longest first, for a team that splits the units.
@@ -127,7 +152,7 @@ void check_forward(const Problem& p, const Run<T>& run) {
                 if (t < p.lengths[row])
                     expect_near("y", p, run.y[at], wanted.y[at], tolerance<T>());
                 else
-                    expect(std::isnan(run.y[at]), "y in the padding", p, run.y[at], NAN);
+                    expect(run.y[at] == 0, "y in the padding", p, run.y[at], 0);
             }
     for (int d = 0; d < p.D; ++d)
         for (size_t i = 0; i < wanted.last_h[d].size(); ++i) {
@@ -138,37 +163,64 @@ void check_forward(const Problem& p, const Run<T>& run) {
         }
 }
 
-// Some gradients of inputs, first states, bias and weights: those of the kernels (in T) against
+// Some gradients of the gates, first states, weights and peepholes: those of the kernels (in T) against
 // differences of the equations (in double).
 template <class T>
-void check_backward(Problem p, const Run<T>& run) {
+void check_slopes(Problem p, const Run<T>& run, bool sums) {
     const double allowed = sizeof(T) == 4 ? 2e-4 : 1e-7;
     const int H = p.H, G = p.gates();
     for (int d = 0; d < p.D; ++d) {
         const Arrays<T>& a = run.arrays[d];
         naive::Direction& own = p.directions[d];
         for (size_t i = 0; i < own.gates.size(); i += 1 + own.gates.size() / 7)
-            expect_near("dgates", p, a.dgates[i], naive::slope(p, own.gates[i]), allowed);
+            expect_near("dgates", p, a.dgates[i / (G * H) * a.gate_step + i % (G * H)],
+                        naive::slope(p, own.gates[i]), allowed);
         for (size_t i = 0; i < own.first_h.size(); i += 1 + own.first_h.size() / 5) {
             expect_near("dfirst h", p, a.dfirst_h[i], naive::slope(p, own.first_h[i]), allowed);
             if (p.cell.kind == LSTM)
                 expect_near("dfirst c", p, a.dfirst_c[i], naive::slope(p, own.first_c[i]), allowed);
         }
-        for (int unit = 0; unit < G * H; unit += 1 + G * H / 5) {
-            int gate = unit / H, k = unit % H;
-            bool after = p.has_bias() && gate == 2;
-            bool before = p.cell.kind == GRU && p.cell.first == RESET_BEFORE && gate == 2;
-            double by_weight = 0, by_bias = 0;
-            for (int64_t n = 0; n < p.N; ++n) {
-                double gradient = after ? a.dinner[n * H + k] : a.dgates[n * G * H + unit];
-                by_weight += gradient * (before ? a.inner : a.before)[n * H + k];
-                by_bias += gradient;
+        if (!sums) continue;
+        for (size_t i = 0; i < own.weights.size(); i += 1 + own.weights.size() / 7)
+            expect_near("dU", p, a.dweights[i], naive::slope(p, own.weights[i]), allowed);
+        for (int unit = 0; p.has_bias() && unit < H; ++unit)
+            expect_near("db", p, a.dstate_bias[2 * H + unit], naive::slope(p, own.bias[unit]), allowed);
+        for (int i = 0; i < p.peepholes() * H; ++i)
+            expect_near("dpeephole", p, a.dpeephole[i], naive::slope(p, own.peephole[i]), allowed);
+    }
+}
+
+// The sums over all tokens against the same sums written out.
+template <class T>
+void check_sums(const Problem& p, const Run<T>& run) {
+    const int H = p.H, width = p.gates() * H, E = inputs(p);
+    const double allowed = 10 * tolerance<T>();
+    naive::Array dx(run.dx.size());
+    for (int d = 0; d < p.D; ++d) {
+        const Arrays<T>& a = run.arrays[d];
+        naive::Array dW(a.dinput_weights.size()), db(width), du(width);
+        for (int row = 0; row < p.B; ++row)
+            for (int64_t t = 0; t < p.lengths[row]; ++t) {
+                int64_t n = p.offsets[row] + t, at = (row * p.steps + t) * E;
+                for (int unit = 0; unit < width; ++unit) {
+                    double left = a.dgates[n * a.gate_step + unit];
+                    bool inside = p.has_bias() && unit >= 2 * H;
+                    db[unit] += left;
+                    du[unit] += inside ? a.dinner[n * a.inner_step + unit - 2 * H] : left;
+                    for (int e = 0; e < E; ++e) {
+                        dW[unit * E + e] += left * run.x[at + e];
+                        dx[at + e] += left * a.input_weights[unit * E + e];
+                    }
+                }
             }
-            double& weight = own.weights[size_t(unit) * H + k];
-            expect_near("dU", p, T(by_weight), naive::slope(p, weight), allowed);
-            if (after) expect_near("db", p, T(by_bias), naive::slope(p, own.bias[k]), allowed);
+        for (size_t i = 0; i < dW.size(); ++i)
+            expect_near("dW", p, a.dinput_weights[i], dW[i], allowed);
+        for (int unit = 0; unit < width; ++unit) {
+            expect_near("db", p, a.dinput_bias[unit], db[unit], allowed);
+            if (p.has_bias()) expect_near("db of U", p, a.dstate_bias[unit], du[unit], allowed);
         }
     }
+    for (size_t i = 0; i < dx.size(); ++i) expect_near("dx", p, run.dx[i], dx[i], allowed);
 }
 
 template <class T>
@@ -178,7 +230,8 @@ void check(const Problem& p, const Plan& plan, int threads, bool slopes) {
     forward<T>(p.cell, shape, plan, run.forward(p).data(), p.D);
     check_forward(p, run);
     backward<T>(p.cell, shape, plan, run.backward(p).data(), p.D);
-    if (slopes) check_backward(p, run);
+    check_sums(p, run);
+    if (slopes) check_slopes(p, run, true);
 }
 
 // A team of plain threads, where run_plan has OpenMP's: these the thread sanitiser can follow.
@@ -220,32 +273,35 @@ void check_team(const Problem& p, int threads) {
         Returning<T> state{own, own + all};
         BackwardRun<T>(p.cell, shape, backwards[0], packed.data(), plan.groups[0], state, part)();
     });
-    if (H < 8) check_backward(p, run);
+    if (H < 8) check_slopes(p, run, false);
 }
 
-// W x + b made by the kernel from x (N, E), without a way back; packed: from weights that were packed
+// W x + b made by the kernel from x (B, T, E), without a way back; packed: from weights that were packed
 // before the call.
 template <class T>
 void check_inputs(const Problem& p, int E, int threads, bool packed) {
     Run<T> run(p);
     int width = p.gates() * p.H, V = vectors(p.H, Lanes<T>::count) * Lanes<T>::count;
-    std::vector<T> x(p.N * E), weights(size_t(width) * E), b(width), u(width);
+    std::vector<T> x(p.B * p.steps * E), weights(size_t(width) * E), b(width), u(width);
     for (auto* values : {&x, &weights, &b, &u})
         for (size_t i = 0; i < values->size(); ++i) (*values)[i] = T(std::sin(1.7 * i + 1) / std::sqrt(E));
     Problem with = p;
     auto forwards = run.forward(p);
     std::vector<std::vector<T>> columns;
     for (int d = 0; d < p.D; ++d) {
-        for (int64_t token = 0; token < p.N; ++token)
-            for (int unit = 0; unit < width; ++unit) {
-                bool inside = p.has_bias() && unit >= 2 * p.H;
-                double sum = b[unit] + (inside ? T(0) : u[unit]);
-                for (int e = 0; e < E; ++e) sum += double(x[token * E + e]) * weights[unit * E + e];
-                with.directions[d].gates[token * width + unit] = sum;
-                if (inside) with.directions[d].bias[unit - 2 * p.H] = u[unit];
-            }
+        for (int row = 0; row < p.B; ++row)
+            for (int64_t t = 0; t < p.lengths[row]; ++t)
+                for (int unit = 0; unit < width; ++unit) {
+                    const T* own = &x[(row * p.steps + t) * E];
+                    bool inside = p.has_bias() && unit >= 2 * p.H;
+                    double sum = b[unit] + (inside ? T(0) : u[unit]);
+                    for (int e = 0; e < E; ++e) sum += double(own[e]) * weights[unit * E + e];
+                    with.directions[d].gates[(p.offsets[row] + t) * width + unit] = sum;
+                    if (inside) with.directions[d].bias[unit - 2 * p.H] = u[unit];
+                }
         Forward<T>& at = forwards[d];
         at.input = x.data(), at.input_weights = weights.data(), at.E = E;
+        at.x_row = p.steps * E, at.x_step = E;
         at.input_bias = b.data(), at.state_bias = u.data();
         at.gates = at.inner = at.cells = at.before = nullptr;
         if (!packed) continue;

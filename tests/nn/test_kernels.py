@@ -19,7 +19,7 @@ from networks import VARIANTS, every_variant, main_cells
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, reference
+from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, kernels, reference
 
 pytestmark = needs_kernels
 
@@ -76,6 +76,21 @@ def test_enough_tokens_for_the_kernels_to_make_the_inputs_part(cell, dtype):
     for H, E in ((7, 33), (33, 5)):
         x = torch.randn(6, 30, E, dtype=dtype)
         check(network(cell, E, H, dtype, bidirectional=H == 7), x, lengths)
+
+
+@every_variant
+def test_gradients_of_weights_that_are_left_to_torch(cell, monkeypatch):
+    monkeypatch.setattr(kernels, "OWN_CACHE", 0)
+    for lengths in (torch.tensor([9, 1, 30, 17, 30, 2]), None):
+        x = torch.randn(6, 30, 5, dtype=torch.float64)
+        check(network(cell, 5, 7, torch.float64, bidirectional=True), x, lengths)
+
+
+@main_cells
+@pytest.mark.parametrize("tokens", [1023, 1024, 1025, 2500])
+def test_more_tokens_than_are_summed_at_once(cell, tokens):
+    x = torch.randn(2, tokens, 3, dtype=torch.float64)
+    check(network(cell, 3, 5, torch.float64), x, torch.tensor([tokens, 1]))
 
 
 @main_cells
@@ -205,7 +220,8 @@ def test_gradients_of_some_inputs_alone():
 
 
 def test_what_is_frozen_costs_no_product():
-    net, (B, T, E, H) = network(LSTMCell(), 3, 5, torch.float64), (2, 4, 3, 5)
+    B, T, E, H = 2, 4, 3, 224  # large enough for torch's products, which can be counted
+    net = network(LSTMCell(), E, H, torch.float64)
     x = torch.randn(B, T, E, dtype=torch.float64, requires_grad=True)
 
     def products() -> int:

@@ -106,5 +106,54 @@ def test_wrong_shapes_are_named():
 
 
 def test_both_directions_cannot_step():
+    prepared = Recurrent(3, 4, cell=GRUCell(), bidirectional=True).prepared()
     with pytest.raises(ConfigError, match=r"bidirectional, but only one that reads forward"):
-        Recurrent(3, 4, cell=GRUCell(), bidirectional=True).prepared()
+        prepared.step(torch.randn(2, 3), (torch.zeros(2, 2, 4),))
+
+
+@every_variant
+def test_whole_rows_have_the_bits_of_the_stack(cell):
+    for options in ({}, {"layers": 2, "bidirectional": True, "dropout": 0.5}):
+        net = Recurrent(5, 33, cell=cell, **options).eval()
+        x, lengths = torch.randn(6, 30, 5), torch.tensor([9, 1, 30, 17, 30, 2])
+        for given in (lengths, None):
+            state = first_states(net, 6)
+            with torch.no_grad():
+                y, last = net(x, given, state)
+            got, after = net.prepared().run(x, given, state)
+            assert same_bits([got, *after], [y, *last])
+
+
+@main_cells
+def test_a_few_tokens_and_no_dropout_even_in_training(cell):
+    net = Recurrent(5, 33, cell=cell, layers=2, bidirectional=True, combine="mean", dropout=0.9)
+    x, lengths = torch.randn(3, 4, 5), torch.tensor([4, 1, 3])
+    got, last = net.train().prepared().run(x, lengths)
+    with torch.no_grad():
+        y, after = net.eval()(x, lengths)
+    assert worst([got, *last], [y, *after]) < 1e-6
+
+
+@main_cells
+def test_whole_rows_keep_the_weights_they_were_made_with(cell):
+    net, x = Recurrent(5, 7, cell=cell, bidirectional=True), torch.randn(3, 30, 5)
+    prepared = net.prepared()
+    before, _ = prepared.run(x)
+    for parameter in net.parameters():
+        parameter.data.fill_(torch.nan)
+    assert same_bits([prepared.run(x)[0]], [before])
+    assert net.prepared().run(x)[0].isnan().all()
+
+
+@needs_kernels
+def test_whole_rows_of_another_type_are_refused():
+    net = Recurrent(5, 7, cell=GRUCell())
+    with pytest.raises(ConfigError, match=r"must be of torch.float32"):
+        net.prepared().run(torch.randn(2, 3, 5, dtype=torch.float64))
+
+
+def test_whole_rows_without_kernels(monkeypatch):
+    monkeypatch.setattr("unrolled.nn.kernels._kernels", None)
+    net, x = Recurrent(5, 7, cell=GRUCell(), bidirectional=True), torch.randn(3, 30, 5)
+    with torch.no_grad():
+        assert same_bits([net.prepared().run(x)[0]], [net(x)[0]])

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.library import Library, register_autograd, register_fake
 
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State
-from unrolled.nn.kernel_layer import gradients
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows, find_rows
 
@@ -108,12 +107,12 @@ def _backward(
 ) -> list[Tensor]:
     cell = _cell(names)
     call = Call(cell, find_rows(x, lengths), D, x.dtype)
-    N, used = int(lengths.sum()), iter(room)
+    N, used = call.rows.tokens, iter(room)
     fields = [[next(used)[:N] if filled else None for filled in _keeps(cell)] for _ in range(D)]
     kept = [Kept(*own) for own in fields]
     spread = _spread(tensors, cell, D)
     wanted = [True, *(t is not None for t in spread)]
-    result = gradients(call, x, spread, kept, upstream, wanted)
+    result = call.backward(x, spread, kept, upstream, wanted)
     return _apart([g.contiguous() for g in result if g is not None])
 
 

@@ -1,7 +1,7 @@
 """The bridge to the compiled kernels: one recurrent layer, all its directions, forward and back.
 
-Padding is never touched: tokens are gathered into one flat matrix, and each row runs for as many
-steps as it has. nn/kernel_layer.py makes a differentiable layer of it, nn/prepared.py single steps.
+What stands in the padding is never read: each row runs for as many steps as it has.
+nn/kernel_layer.py makes a differentiable layer of it, nn/prepared.py single steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ except ImportError:  # no compiler was there when the package was installed
 
 TYPES = (torch.float32, torch.float64)
 FEW_TOKENS = 64  # below, packing the inputs' weights takes longer than it saves
+OWN_CACHE = 3 << 19  # bytes of recurrent weights; of larger ones torch's product is the faster
 
 
 def active() -> str:
@@ -79,38 +80,33 @@ class Call(NamedTuple):
         parts = [tensors[i : i + size] for i in range(0, len(tensors), size)]
         return [(Weights(*p[:count]), tuple(p[count:])) for p in parts]  # type: ignore[arg-type]
 
-    def flat(self, x: Tensor) -> Tensor:
-        """The tokens of x (B, T, F) as a matrix (N, F)."""
-        matrix = x.reshape(-1, x.size(2))
-        return matrix if self.rows.dense else matrix.index_select(0, self.rows.places)
-
-    def padded(self, tokens: Tensor) -> Tensor:
-        """A matrix (N, F) as (B, T, F) with zeros in the padding."""
-        B, T, F = self.rows.lengths.size(0), self.rows.steps, tokens.size(1)
-        if self.rows.dense:
-            return tokens.view(B, T, F)
-        return tokens.new_zeros(B * T, F).index_copy_(0, self.rows.places, tokens).view(B, T, F)
-
     def sizes(self, H: int) -> list[int]:
-        """Sizes and the addresses of lengths and offsets, as the kernels take them."""
-        rows = self.rows
-        addresses = (rows.lengths.data_ptr(), rows.offsets.data_ptr())
-        return [rows.lengths.size(0), H, torch.get_num_threads(), *addresses]
+        """Sizes and the address of the lengths, as the kernels take them."""
+        rows, threads = self.rows, torch.get_num_threads()
+        return [rows.lengths.size(0), H, threads, rows.steps, rows.lengths.data_ptr()]
 
     def forward(
-        self, x: Tensor, tensors: Sequence[Tensor | None], *, save: bool
+        self,
+        x: Tensor,
+        tensors: Sequence[Tensor | None],
+        *,
+        save: bool,
+        ready: Sequence[tuple[Tensor, Tensor]] = (),
     ) -> tuple[Tensor, list[Tensor], list[Kept]]:
-        """y, the last states of all directions one after another, and what is kept."""
-        (B, T, _), D, flat = x.shape, self.directions, self.flat(x).contiguous()
-        H, (N, E) = tensors[1].size(1), flat.shape  # type: ignore[union-attr]
-        y = x.new_empty(B, T, D * H) if self.rows.dense else x.new_zeros(B, T, D * H)
+        """y, the last states of all directions one after another, and what is kept.
+
+        ready: each direction's W and U as `packed` has made them, or nothing.
+        """
+        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
+        H = tensors[1].size(1)  # type: ignore[union-attr]
+        y = x.new_empty(B, T, D * H)
         last = [x.new_empty(B, H) for _ in range(D * self.cell.state_size)]
         kept, addresses, alive = [], [], []
+        few = self.rows.tokens < FEW_TOKENS and not ready
         for direction, (weights, first) in enumerate(self.split(tensors)):
-            keep = self._keep(flat, weights, save)
+            keep = self._keep(x, weights, save, few)
             state, whole = [s.contiguous() for s in first], [_whole(t) for t in weights]
             ends = last[direction * len(first) : (direction + 1) * len(first)]
-            inputs = [flat, whole[0]] if N >= FEW_TOKENS else [None, None]
             addresses.append(
                 [
                     direction,
@@ -120,8 +116,9 @@ class Call(NamedTuple):
                     y.data_ptr() + direction * H * y.element_size(),
                     *(T * D * H, D * H),
                     *pair(ends),
-                    *map(address, inputs),
-                    *(0, 0, E),  # nothing is packed yet
+                    *((0, 0, 0, 0) if few else (*source(x), address(whole[0]))),
+                    *(map(address, reversed(ready[direction])) if ready else (0, 0)),
+                    E,
                 ]
             )
             kept.append(keep)
@@ -129,67 +126,118 @@ class Call(NamedTuple):
         _kernels.forward(x.dtype == TYPES[1], code(self.cell), self.sizes(H), addresses)
         return y, last, kept
 
-    def _keep(self, flat: Tensor, weights: Weights, save: bool) -> Kept:
+    def _keep(self, x: Tensor, weights: Weights, save: bool, few: bool) -> Kept:
         """Room for what a direction keeps; of few tokens the gates hold W x already."""
-        N, (width, H) = flat.size(0), weights.hh.shape
+        N, (width, H) = self.rows.tokens, weights.hh.shape
 
         def room(width: int, wanted: bool) -> Tensor | None:
-            return flat.new_empty(N, width) if wanted and save else None
+            return x.new_empty(N, width) if wanted and save else None
 
-        gates = flat @ weights.ih.t() if N < FEW_TOKENS else room(width, True)  # (N, G·H)
+        gates = self._flat(x) @ weights.ih.t() if few else room(width, True)  # (N, G·H)
         is_gru = isinstance(self.cell, GRUCell) and self.cell.reset != "none"
         return Kept(gates, room(H, is_gru), room(H, self.cell.state_size == 2), room(H, True))
+
+    def _flat(self, x: Tensor) -> Tensor:
+        """The tokens of x (B, T, E) as a matrix (N, E)."""
+        return x.reshape(-1, x.size(2)) if self.rows.dense else x[~self.rows.beyond]
 
     def backward(
         self,
         x: Tensor,
         tensors: Sequence[Tensor | None],
         kept: Sequence[Kept],
-        gradients: Sequence[Tensor | None],
-    ) -> "Back":
-        """The gradients of the gates and of the first states, from those of y and the last."""
-        (B, T, _), D = x.shape, self.directions
-        H = tensors[1].size(1)  # type: ignore[union-attr]
-        dy = None if gradients[0] is None else gradients[0].contiguous()
-        dlast = [None if g is None else g.contiguous() for g in gradients[1:]]
-        size = self.cell.state_size
-        dfirst = [x.new_empty(B, H) for _ in range(D * size)]
-        dgates, dinner, addresses, alive = [], [], [], []
-        after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
+        upstream: Sequence[Tensor | None],
+        wanted: Sequence[bool],
+    ) -> list[Tensor | None]:
+        """The gradients of x and of all tensors, from those of y and of the last states.
+
+        wanted: of which, in the same order. The others may be None.
+        """
+        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
+        H, size = tensors[1].size(1), self.cell.state_size  # type: ignore[union-attr]
+        dy, *dlast = map(_whole, upstream)
+        dx = x.new_empty(B, T, E) if wanted[0] else None
+        result, addresses, lefts, alive = [dx], [], [], []
         for direction, (weights, first) in enumerate(self.split(tensors)):
-            keep = kept[direction]
-            dgates.append(torch.empty_like(keep.gates))  # type: ignore[arg-type]
-            dinner.append(torch.empty_like(keep.inner) if after else None)  # type: ignore[arg-type]
-            whole, state = (
-                list(map(_whole, (weights.hh, weights.peephole))),
-                list(map(_whole, first)),
-            )
-            own = slice(direction * size, (direction + 1) * size)
-            offset = direction * H * x.element_size()
+            own = self._room(weights, wanted[1 + direction * self.arguments :])
+            left = self._left(weights)
+            makes = own if left is None else [None, None, *own[2:]]
+            dfirst = [x.new_empty(B, H) for _ in first]
+            whole, state = list(map(_whole, weights)), list(map(_whole, first))
             addresses.append(
                 [
                     direction,
-                    *map(address, whole),
+                    *map(address, (whole[1], whole[4])),
                     pair(state)[1],
-                    *map(address, keep),
-                    0 if dy is None else dy.data_ptr() + offset,
+                    *map(address, kept[direction]),
+                    0 if dy is None else dy.data_ptr() + direction * H * x.element_size(),
                     *(T * D * H, D * H),
-                    *pair(dlast[own]),
-                    *map(address, (dgates[-1], dinner[-1])),
-                    *pair(dfirst[own]),
+                    *pair(dlast[direction * size : (direction + 1) * size]),
+                    *pair(dfirst),
+                    *source(x),
+                    *(address(whole[0]), E, address(dx)),
+                    *map(address, makes),
+                    *((0, 0, 0, 0) if left is None else (*map(address, left), len(weights.hh), H)),
                 ]
             )
+            result += [*own[:3], own[2] if own[3] is None else own[3], own[4], *dfirst]
             alive.append((whole, state))
+            lefts.append((left, own))
         _kernels.backward(x.dtype == TYPES[1], code(self.cell), self.sizes(H), addresses)
-        return Back(dgates, dinner, dfirst)
+        for (left, own), keep in zip(lefts, kept, strict=True):
+            if left is not None:
+                self._multiply(x, left, keep, own[0], own[1])
+        return result
+
+    def _left(self, weights: Weights) -> tuple[Tensor, Tensor | None] | None:
+        """Room for the gradients of the gates and of U_n h + b, where torch goes on with them."""
+        N, hh = self.rows.tokens, weights.hh
+        if hh.numel() * hh.element_size() <= OWN_CACHE:
+            return None
+        after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
+        return hh.new_empty(N, len(hh)), hh.new_empty(N, hh.size(1)) if after else None
+
+    def _multiply(
+        self,
+        x: Tensor,
+        left: tuple[Tensor, Tensor | None],
+        keep: Kept,
+        ih: Tensor | None,
+        hh: Tensor | None,
+    ) -> None:
+        """The gradients of large weights: products over all tokens at once."""
+        (dgates, dinner), before = left, keep.before
+        assert before is not None
+        if ih is not None:
+            torch.mm(dgates.t(), self._flat(x), out=ih)
+        if hh is None:
+            return
+        is_gru = isinstance(self.cell, GRUCell) and self.cell.reset != "none"
+        shared = len(hh) * 2 // 3 if is_gru else len(hh)  # rows of U that h itself is multiplied by
+        torch.mm(dgates[:, :shared].t(), before, out=hh[:shared])
+        if dinner is not None:
+            torch.mm(dinner.t(), before, out=hh[shared:])
+        elif keep.inner is not None:
+            torch.mm(dgates[:, shared:].t(), keep.inner, out=hh[shared:])
+
+    def _room(self, weights: Weights, asked: Sequence[bool]) -> list[Tensor | None]:
+        """For the gradients of a direction's weights; both biases share one where they have one."""
+        ih, hh, bias, peephole = asked[0], asked[1], asked[2] or asked[3], asked[4]
+        two = bias and isinstance(self.cell, GRUCell) and self.cell.reset == "after"
+        return [
+            w.new_empty(w.shape) if w is not None and is_asked else None
+            for w, is_asked in zip(weights, (ih, hh, bias, two, peephole), strict=True)
+        ]
 
 
-class Back(NamedTuple):
-    """Gradients that the kernels leave for the products over all tokens."""
+def in_rows(x: Tensor) -> Tensor:
+    """x (B, T, E) with the numbers of a token side by side."""
+    return x if x.stride(2) == 1 else x.contiguous()
 
-    gates: list[Tensor]  # of W x + b, (N, G·H) a direction
-    inner: list[Tensor | None]  # of U_n h + b, (N, H) a direction, for a GRU that resets after
-    first: list[Tensor]  # (B, H) each
+
+def source(x: Tensor) -> tuple[int, int, int]:
+    """Where x (B, T, E) is, and how far its rows and its steps are apart."""
+    return x.data_ptr(), x.stride(0), x.stride(1)
 
 
 def _whole(tensor: Tensor | None) -> Tensor | None:

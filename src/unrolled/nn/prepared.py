@@ -1,8 +1,8 @@
-"""Single steps, many with the same weights: what decoding runs on.
+"""Many calls with the same weights: what decoding and serving run on.
 
 A call of a stack packs its weights anew, for they may have changed, and nothing tells for sure. Who
-decodes knows that they have not. So the packing is done once, in a value that is made for a decode
-and thrown away after it, and a step is then little more than its products.
+decodes or serves knows that they have not. So the packing is done once, in a value that is made for
+it and thrown away after it, and a step, or a short row, is then little more than its products.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,39 +13,69 @@ from torch import Tensor
 from unrolled.errors import ConfigError
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, State, Weights
+from unrolled.nn.rows import Rows
 
-Run = Callable[[Tensor, State], tuple[Tensor, State]]  # x (N, 1, E), state -> y (N, 1, H), state
+RunLayer = Callable[[int, Tensor, Sequence[State], Rows], tuple[Tensor, list[State]]]
+Run = Callable[[Tensor, Tensor | None, State | None, RunLayer | None], tuple[Tensor, State]]
 
 
 class Prepared:
-    """A stack as it was when this was made, for steps without gradients and without dropout.
+    """A stack as it was when this was made, for calls without gradients and without dropout.
 
-    run: the stack's own way, taken where the kernels cannot run.
+    layers: each one's directions; run: the stack's own way, with another one to run a layer.
     """
 
-    def __init__(self, cell: Cell, layers: Sequence[Weights], run: Run) -> None:
-        self._cell, self._run = cell, run
-        like = layers[0].ih
-        self._dtype, self._input_size, self._H = like.dtype, like.size(1), layers[0].hh.size(1)
-        self._layers: list[_Layer] = []
-        if kernels.can_run(cell, layers, like, []):
-            self._layers = [_Layer(weights) for weights in layers]
-        self._ones = self._places = torch.empty(0, dtype=torch.int64)
+    def __init__(self, cell: Cell, layers: Sequence[Sequence[Weights]], run: Run) -> None:
+        self._cell, self._run, self._directions = cell, run, len(layers[0])
+        like = layers[0][0]
+        self._dtype, self._input_size, self._H = like.ih.dtype, like.ih.size(1), like.hh.size(1)
+        self._layers: list[list[_Direction]] = []
+        if kernels.can_run(cell, [w for layer in layers for w in layer], like.ih, []):
+            self._layers = [[_Direction(weights) for weights in layer] for layer in layers]
+        self._ones = torch.empty(0, dtype=torch.int64)
+
+    @torch.inference_mode()
+    def run(
+        self, x: Tensor, lengths: Tensor | None = None, state: State | None = None
+    ) -> tuple[Tensor, State]:
+        """Whole rows, as Recurrent.forward: x (B, T, E) -> y (B, T, D·H), the states after them.
+
+        A learned first state is the one that the stack has now.
+        """
+        given = state or ()
+        ready = self._layers and kernels.can_run(self._cell, [], x, [given])
+        if ready and any(t.dtype != self._dtype for t in (x, *given)):
+            raise ConfigError(f"x and state must be of {self._dtype}, as the stack's weights are.")
+        return self._run(x, lengths, state, self._run_layer if ready else None)
+
+    def _run_layer(
+        self, layer: int, x: Tensor, first: Sequence[State], rows: Rows
+    ) -> tuple[Tensor, list[State]]:
+        own, size = self._layers[layer], self._cell.state_size
+        call = kernels.Call(self._cell, rows, len(own), self._dtype)
+        tensors = [t for d, s in zip(own, first, strict=True) for t in (*d.weights, *s)]
+        y, last, _ = call.forward(x, tensors, save=False, ready=[d.packed for d in own])
+        return y, [tuple(last[i : i + size]) for i in range(0, len(last), size)]
 
     @torch.inference_mode()
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """x (N, E), state of (L, N, H) tensors -> y (N, H), the state after the step."""
+        if self._directions == 2:
+            raise ConfigError(
+                "This stack is bidirectional, but only one that reads forward can step: what comes "
+                "after a token is not known yet. Build it with bidirectional=False."
+            )
         if not self._layers or not kernels.can_run(self._cell, [], x, [state]):
-            y, state = self._run(x[:, None], state)
+            y, state = self._run(x[:, None], None, state, None)
             return y[:, 0], state
         self._check(x, state)
         N, H = len(x), self._H
-        sizes = [N, H, torch.get_num_threads(), *self._rows(N)]
+        sizes = [N, H, torch.get_num_threads(), 1, self._lengths(N)]
         before = [s.contiguous() for s in state]
         after = tuple(torch.empty_like(s) for s in before)
         held = x.contiguous()
         source, skip = held.data_ptr(), N * H * x.element_size()
-        for index, layer in enumerate(self._layers):
+        for index, (layer,) in enumerate(self._layers):
             old = kernels.pair(before, index * skip)
             new = kernels.pair(after, index * skip)
             addresses = layer.addresses(old, new, source)
@@ -53,11 +83,11 @@ class Prepared:
             source = new[0]
         return after[0][-1], after
 
-    def _rows(self, N: int) -> tuple[int, int]:
-        """The addresses of N lengths and offsets, for rows of one token each."""
+    def _lengths(self, N: int) -> int:
+        """The address of N lengths, for rows of one token each."""
         if len(self._ones) < N:
-            self._ones, self._places = torch.ones(N, dtype=torch.int64), torch.arange(N)
-        return self._ones.data_ptr(), self._places.data_ptr()
+            self._ones = torch.ones(N, dtype=torch.int64)
+        return self._ones.data_ptr()
 
     def _check(self, x: Tensor, state: State) -> None:
         shape = (len(self._layers), len(x), self._H)
@@ -71,21 +101,22 @@ class Prepared:
             )
 
 
-class _Layer:
-    """One layer's packed weights and where they are."""
+class _Direction:
+    """One direction's packed weights and where they are."""
 
     def __init__(self, weights: Weights) -> None:
-        H = weights.hh.size(1)
-        ih, hh = (kernels.packed(w.detach(), H) for w in weights[:2])
-        small = [None if w is None else w.detach().clone() for w in weights[2:]]
-        self._H, self._E = H, weights.ih.size(1)
-        self._alive = (ih, hh, small)  # whatever becomes of the stack's own
-        self._small = [kernels.address(t) for t in small]
-        self._packed = (hh.data_ptr(), ih.data_ptr())
+        ih, hh, *small = (None if w is None else w.detach() for w in weights)
+        assert ih is not None
+        assert hh is not None
+        self._H, self._E = hh.size(1), ih.size(1)
+        self.packed = kernels.packed(ih, self._H), kernels.packed(hh, self._H)
+        copies = [None if t is None else t.clone() for t in small]  # whatever becomes of them
+        self.weights = Weights(ih, hh, *copies)
+        self._small = [kernels.address(t) for t in copies]
 
     def addresses(self, before: list[int], after: list[int], x: int) -> list[int]:
         """As csrc/recurrent.hpp lists them; y is h itself."""
-        H, (hh, ih) = self._H, self._packed
+        E, H, (ih, hh) = self._E, self._H, map(kernels.address, self.packed)
         nothing_kept = (0, 0, 0, 0)
-        tail = (after[0], H, H, *after, x, ih, hh, ih, self._E)
+        tail = (after[0], H, H, *after, x, E, E, ih, hh, ih, E)
         return [0, hh, *self._small, *before, *nothing_kept, *tail]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from unrolled.errors import ConfigError, not_one_of
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.dropout import Dropout
-from unrolled.nn.prepared import Prepared
+from unrolled.nn.prepared import Prepared, RunLayer
 from unrolled.nn.rows import find_rows, moved_left, moved_right
 from unrolled.nn.unroll import run_layer
 
@@ -94,8 +94,14 @@ class Stack(nn.Module):
             else:
                 nn.init.uniform_(parameter, -bound, bound)
 
-    def run(self, x: Tensor, lengths: Tensor | None, state: State | None) -> tuple[Tensor, State]:
-        """See Recurrent.forward."""
+    def run(
+        self,
+        x: Tensor,
+        lengths: Tensor | None,
+        state: State | None,
+        prepared: RunLayer | None = None,
+    ) -> tuple[Tensor, State]:
+        """See Recurrent.forward; prepared: how a layer runs whose weights are packed."""
         if x.dim() != 3 or x.size(2) != self.input_size or x.size(1) == 0:
             raise ConfigError(
                 f"x has shape {tuple(x.shape)}, but must be (B, T, {self.input_size}): "
@@ -106,12 +112,13 @@ class Stack(nn.Module):
         y = x
         last: list[State] = []
         for layer in range(self.layers):
-            inputs = self.between(y) if layer else y
             places = range(len(last), len(last) + self.directions)
             first = [tuple(s[place] for s in state) for place in places]  # (B, H) each
-            y, after = run_layer(
-                self.cell, self._weights(layer), inputs, first, rows
-            )  # (B, T, D·H)
+            if prepared:
+                y, after = prepared(layer, y, first, rows)  # (B, T, D·H)
+            else:
+                inputs = self.between(y) if layer else y
+                y, after = run_layer(self.cell, self._weights(layer), inputs, first, rows)
             last += after
             if self.bidirectional and self.combine == "mean":
                 y = (y[..., : self.hidden_size] + y[..., self.hidden_size :]) / 2  # (B, T, H)
@@ -125,14 +132,8 @@ class Stack(nn.Module):
         return [Weights(*(getattr(self, name + suffix) for name in WEIGHTS)) for suffix in names]
 
     def prepared(self) -> Prepared:
-        """This stack, with the weights it has now, for the many single steps of a decode."""
-        if self.bidirectional:
-            raise ConfigError(
-                "This stack is bidirectional, but only one that reads forward can step: what comes "
-                "after a token is not known yet. Build it with bidirectional=False."
-            )
-        layers = [self._weights(layer)[0] for layer in range(self.layers)]
-        return Prepared(self.cell, layers, lambda x, state: self.run(x, None, state))
+        """This stack, with the weights it has now, for many calls without gradients."""
+        return Prepared(self.cell, [self._weights(layer) for layer in range(self.layers)], self.run)
 
     def run_padded(
         self, x: Tensor, lengths: Tensor | None, state: State | None, padding: str

@@ -11,10 +11,7 @@ from unrolled.errors import ConfigError
 
 @dataclass(frozen=True)
 class Rows:
-    """B rows of at most T steps, padded on the right.
-
-    Tokens counts the real steps only. Flat, they lie row after row, in the order of time.
-    """
+    """B rows of at most T steps, padded on the right."""
 
     lengths: Tensor  # (B,)  int64, each in 1..T
     steps: int  # T
@@ -39,14 +36,9 @@ class Rows:
         return (mirror + self.steps * torch.arange(B, device=device)[:, None]).flatten()
 
     @cached_property
-    def offsets(self) -> Tensor:
-        """(B,) how many tokens the rows before each have."""
-        return self.lengths.cumsum(0) - self.lengths
-
-    @cached_property
-    def places(self) -> Tensor:
-        """(N,) where in the flat batch each token is."""
-        return (~self.beyond).flatten().nonzero()[:, 0]
+    def tokens(self) -> int:
+        """N, how many steps are real."""
+        return int(self.lengths.sum())
 
 
 def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
@@ -60,7 +52,7 @@ def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
         return Rows(lengths.to(x.device), T, dense=False)
     check_values(lengths, T)
     own = lengths.to(x.device).clone(memory_format=torch.contiguous_format)  # kernels read it raw
-    return Rows(own, T, dense=bool((own == T).all()))
+    return Rows(own, T, dense=own.tolist() == [T] * B)
 
 
 def _full_rows(B: int, T: int, device: torch.device) -> Rows:
@@ -84,11 +76,11 @@ def _check_form(lengths: Tensor, B: int) -> None:
 
 def check_values(lengths: Tensor, T: int) -> None:
     """Refuse lengths that no row of T steps can have."""
-    wrong = ((lengths < 1) | (lengths > T)).nonzero()
-    if wrong.numel():
-        row = int(wrong[0])
+    values = lengths.tolist()
+    if values and (min(values) < 1 or max(values) > T):
+        row = next(row for row, length in enumerate(values) if not 1 <= length <= T)
         raise ConfigError(
-            f"lengths[{row}] is {int(lengths[row])}, but must be in 1..{T}, the steps of x. "
+            f"lengths[{row}] is {values[row]}, but must be in 1..{T}, the steps of x. "
             "Leave empty rows out of the batch."
         )
 

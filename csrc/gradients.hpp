@@ -1,0 +1,263 @@
+// The gradients of the weights, the biases and the inputs: sums over all tokens, of products of what the
+// steps back have left with what the steps forth have kept. They need no order in time, so threads split
+// the units (weights) or the tokens (inputs), and each sum runs in the order of tokens whoever makes it.
+#pragma once
+
+#include "schedule.hpp"
+
+namespace UNROLLED_ISA {
+
+constexpr size_t bytes_at_once = 1 << 20;  // of gates' gradients or weights that stay in a core's cache
+constexpr int most_tokens = 1024;          // whose rows are used for all units before the next
+
+// Rows of numbers, one a token, which a gate's gradients are multiplied by: x, h before the step, …
+template <class T>
+struct Side {
+    const T* const* rows = nullptr;
+    int width = 0;
+};
+
+// What is to be made of the gradients (N, H) of one gate, or of U_n h + b.
+template <class T>
+struct Term {
+    const T* left;  // token n at left + n · step
+    int64_t step;
+    T* products[3];  // (H, width)  Σ_n left[n]ᵀ · side[n], of each side; null: not wanted
+    struct Sum {
+        const T* const* factors;  // (H,) a token; null: 1
+        T* out;                   // (H,)  Σ_n left[n] ⊙ factors[n]
+    } sums[2];
+};
+
+// The rows that tokens have: x, h before the step, GRU: r ⊙ h; and for peepholes c after and before it.
+enum Kept : int { X, BEFORE, INNER, sides, CELLS = sides, CELLS_BEFORE, kinds };
+
+// All that the gradients of one direction's parameters are summed from.
+template <class T>
+class Parameters {
+   public:
+    Parameters(Cell cell, const Shape& shape, const Backward<T>& at)
+        : H_(shape.H), N_(shape.tokens()), rows_(kinds * N_) {
+        find_rows(cell, shape, at);
+        bool peeks = cell.kind == LSTM && cell.second != NO_PEEPHOLE;
+        bool full = peeks && cell.second == PEEPHOLE_FULL;
+        bool resets = cell.kind == GRU && cell.first != RESET_NONE;
+        bool after = resets && cell.first == RESET_AFTER;
+        auto part = [](T* of, int64_t numbers) { return of ? of + numbers : nullptr; };
+        for (int g = 0; g < cell.gates(); ++g) {
+            T* by_state = part(at.dweights, int64_t(g) * H_ * H_);
+            bool apart = resets && g == 2;  // not multiplied by h itself
+            Term<T>& term = terms_[count_++];
+            term = {at.dgates + g * H_, at.gate_step, {}, {}};
+            term.products[X] = part(at.dinput_weights, g * H_ * at.E);
+            if (!apart) term.products[BEFORE] = by_state;
+            if (apart && !after) term.products[INNER] = by_state;
+            term.sums[0] = {nullptr, part(at.dinput_bias, g * H_)};
+            if (after && !apart) term.sums[1] = {nullptr, part(at.dstate_bias, g * H_)};
+            if (full && g < 2) term.sums[1] = {rows(CELLS_BEFORE), part(at.dpeephole, g * H_)};
+            if (peeks && g == 3) term.sums[1] = {rows(CELLS), part(at.dpeephole, full ? 2 * H_ : 0)};
+            if (apart && after)
+                terms_[count_++] = {at.dinner, at.inner_step, {nullptr, by_state, nullptr},
+                                    {{nullptr, part(at.dstate_bias, g * H_)}, {}}};
+        }
+        sides_[X] = {rows(X), int(at.E)};
+        sides_[BEFORE] = {rows(BEFORE), H_};
+        sides_[INNER] = {rows(INNER), H_};
+    }
+
+    // Those of the units first … last − 1, where first is the beginning of a vector.
+    UNROLLED_FLAT void sum(int first, int last) const {
+        if (first >= last) return;
+        size_t all = 0;
+        for (int s = 0; s < sides; ++s) all += wanted(s) ? vectors(sides_[s].width, L) * L : 0;
+        int64_t fit = bytes_at_once / (H_ * sizeof(T));  // whoever makes them: sums begin anew there
+        int64_t most = std::max<int64_t>(64, std::min<int64_t>(most_tokens, fit));
+        Buffer<T> right(all * (most + 1)), left((last - first) * most + most_rows);
+        for (int64_t from = 0; from == 0 || from < N_; from += most)  // once, where there is none
+            add(Block{from, int(std::min(most, N_ - from)), first, last}, right.data(), left.data());
+    }
+
+   private:
+    static constexpr int L = Lanes<T>::count;
+
+    // Some tokens and units.
+    struct Block {
+        int64_t from;
+        int tokens, first, last;
+    };
+
+    const T** rows(int which) const { return rows_.data() + which * N_; }
+
+    bool wanted(int side) const {
+        for (int i = 0; i < count_; ++i)
+            if (terms_[i].products[side]) return true;
+        return false;
+    }
+
+    void find_rows(Cell cell, const Shape& shape, const Backward<T>& at) {
+        bool cells = cell.kind == LSTM && cell.second != NO_PEEPHOLE;
+        for (int row = 0; row < shape.B; ++row)
+            for (int64_t t = 0; t < shape.lengths[row]; ++t) {
+                int64_t n = shape.offsets[row] + t;
+                rows(X)[n] = at.input + row * at.x_row + t * at.x_step;
+                rows(BEFORE)[n] = at.before + n * H_;
+                if (at.inner) rows(INNER)[n] = at.inner + n * H_;
+                if (!cells) continue;
+                bool begins = t == (at.reverse ? shape.lengths[row] - 1 : 0);
+                rows(CELLS)[n] = at.cells + n * H_;
+                rows(CELLS_BEFORE)[n] = begins ? at.first_c + int64_t(row) * H_
+                                               : at.cells + (n + (at.reverse ? 1 : -1)) * H_;
+            }
+    }
+
+    // What a block adds to all sums; right and left: room for its rows, packed.
+    void add(const Block& block, T* right, T* left) const {
+        const T* columns[sides];
+        for (int s = 0; s < sides; ++s) {
+            columns[s] = right;
+            if (wanted(s)) right = pack_rows(sides_[s], block, right);
+        }
+        for (int i = 0; i < count_; ++i) {
+            const Term<T>& term = terms_[i];
+            for (const auto& sum : term.sums)
+                if (sum.out) add_up(term, sum, block);
+            if (term.products[X] || term.products[BEFORE] || term.products[INNER])
+                pack_left(term, block, left);
+            for (int s = 0; s < sides; ++s)
+                if (term.products[s])
+                    multiply(block, left, columns[s], sides_[s].width, term.products[s]);
+        }
+    }
+
+    // The rows of some tokens as columns, one vector wide. Gives where the next ones may begin.
+    T* pack_rows(const Side<T>& side, const Block& block, T* packed) const {
+        int V = vectors(side.width, L);
+        for (int k = 0; k < block.tokens; ++k)
+            for (int v = 0; v < V; ++v)
+                store(packed + v * apart(block) + k * L,
+                      load(side.rows[block.from + k] + v * L, side.width - v * L));
+        return packed + V * apart(block);
+    }
+
+    // How far columns are apart: not so that all of a token lie in the same place of the cache.
+    static size_t apart(const Block& block) { return size_t(block.tokens + 1) * L; }
+
+    // The gradients of some tokens and units, tile by tile: k after k, the units of a tile side by side.
+    void pack_left(const Term<T>& term, const Block& block, T* packed) const {
+        for (int unit = block.first, R; unit < block.last; unit += R) {
+            R = next_tile(block.last - unit, most_columns);
+            const T* source = term.left + block.from * term.step + unit;
+            for (int k = 0; k < block.tokens; ++k, source += term.step, packed += R)
+                std::memcpy(packed, source, most_rows * sizeof(T));  // the next one mends what is too much
+        }
+    }
+
+    void add_up(const Term<T>& term, const typename Term<T>::Sum& sum, const Block& block) const {
+        Buffer<T> totals(vectors(block.last - block.first, L) * L);
+        for (int64_t n = block.from; n < block.from + block.tokens; ++n)
+            for (int unit = block.first; unit < block.last; unit += L) {
+                int lanes = std::min(L, block.last - unit);
+                Vec<T> value = load(term.left + n * term.step + unit, lanes);
+                if (sum.factors) value *= load(sum.factors[n] + unit, lanes);
+                T* total = totals.data() + unit - block.first;
+                store(total, n > block.from ? load(total) + value : value);
+            }
+        for (int unit = block.first; unit < block.last; ++unit) {
+            T total = block.tokens ? totals.data()[unit - block.first] : T(0);
+            sum.out[unit] = block.from ? sum.out[unit] + total : total;
+        }
+    }
+
+    // out[unit] (+)= Σ_k left[k][unit] · columns[k]
+    void multiply(const Block& block, const T* left, const T* columns, int width, T* out) const {
+        for (int v = 0, C; v < vectors(width, L); v += C) {
+            C = std::min(most_columns, vectors(width, L) - v);
+            Columns<T> some{{}, C, columns};
+            for (int c = 0; c < C; ++c) some.at[c] = columns + (v + c) * apart(block);
+            const T* panel = left;
+            for (int unit = block.first, R; unit < block.last; unit += R) {
+                R = next_tile(block.last - unit, most_columns);
+                Left<T> rows{{}, R, size_t(R)};
+                T* to[most_rows];
+                for (int r = 0; r < R; ++r) {
+                    rows.at[r] = panel + r;
+                    to[r] = out + size_t(unit + r) * width + v * L;
+                }
+                add_product(rows, some, block.tokens, block.from == 0, to, width - v * L);
+                panel += size_t(block.tokens) * R;
+            }
+        }
+    }
+
+    int H_;
+    int64_t N_;
+    Buffer<const T*> rows_;
+    Term<T> terms_[4] = {};
+    int count_ = 0;
+    Side<T> sides_[sides];
+};
+
+// The gradients of x: those of the gates times W, added up over all directions.
+template <class T>
+class Inputs {
+   public:
+    Inputs(const Shape& shape, const Backward<T>* at, int directions, int K, const T* packed)
+        : shape_(shape), at_(at), D_(directions), K_(K), E_(int(at[0].E)), V_(vectors(E_, L)),
+          pieces_(int(std::max<size_t>(1, size_t(K) * E_ * sizeof(T) / bytes_at_once))),
+          packed_(packed) {}
+
+    // Those of the tokens first … last − 1.
+    UNROLLED_FLAT void sum(int64_t first, int64_t last) const {
+        Buffer<T*> places(last - first);
+        find_places(first, last, places.data());
+        for (int piece = 0; piece < D_ * pieces_; ++piece)
+            for (int64_t n = first, R; n < last; n += R) {
+                R = next_tile(int(last - n), most_columns);
+                multiply(piece / pieces_, piece % pieces_, n, int(R), places.data() + n - first);
+            }
+    }
+
+    // 0 in the padding of the rows first … last − 1.
+    void clear(int first, int last) const {
+        for (int row = first; row < last; ++row) {
+            T* end = at_[0].dinput + (row + 1) * shape_.steps * E_;
+            std::fill(end - (shape_.steps - shape_.lengths[row]) * E_, end, T(0));
+        }
+    }
+
+   private:
+    static constexpr int L = Lanes<T>::count;
+
+    void find_places(int64_t first, int64_t last, T** places) const {
+        for (int row = 0; row < shape_.B; ++row) {
+            int64_t begins = shape_.offsets[row], ends = begins + shape_.lengths[row];
+            for (int64_t n = std::max(first, begins); n < std::min(last, ends); ++n)
+                places[n - first] = at_[0].dinput + (row * shape_.steps + n - begins) * E_;
+        }
+    }
+
+    // A direction's part, from some of the gates' units: as much of W as stays in the cache.
+    void multiply(int direction, int piece, int64_t n, int R, T* const* places) const {
+        const Backward<T>& at = at_[direction];
+        int from = K_ * piece / pieces_, count = K_ * (piece + 1) / pieces_ - from;
+        Left<T> left{{}, R};
+        for (int r = 0; r < R; ++r) left.at[r] = at.dgates + (n + r) * at.gate_step + from;
+        for (int v = 0, C; v < V_; v += C) {
+            C = std::min(most_columns, V_ - v);
+            Columns<T> columns{{}, C, nullptr};
+            for (int c = 0; c < C; ++c)
+                columns.at[c] = packed_ + ((size_t(direction) * V_ + v + c) * K_ + from) * L;
+            columns.ahead = columns.at[0];
+            T* to[most_rows];
+            for (int r = 0; r < R; ++r) to[r] = places[r] + v * L;
+            add_product(left, columns, count, direction + piece == 0, to, E_ - v * L);
+        }
+    }
+
+    const Shape& shape_;
+    const Backward<T>* at_;
+    int D_, K_, E_, V_, pieces_;
+    const T* packed_;
+};
+
+}  // namespace UNROLLED_ISA
