@@ -80,7 +80,7 @@ def test_enough_tokens_for_the_kernels_to_make_the_inputs_part(cell, dtype):
 
 @every_variant
 def test_gradients_of_weights_that_are_left_to_torch(cell, monkeypatch):
-    monkeypatch.setattr(kernels, "OWN_CACHE", 0)
+    monkeypatch.setattr(kernels, "OWN_UNITS", 0)
     for lengths in (torch.tensor([9, 1, 30, 17, 30, 2]), None):
         x = torch.randn(6, 30, 5, dtype=torch.float64)
         check(network(cell, 5, 7, torch.float64, bidirectional=True), x, lengths)

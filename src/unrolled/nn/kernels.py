@@ -34,7 +34,7 @@ except ImportError:  # no compiler was there when the package was installed
 
 TYPES = (torch.float32, torch.float64)
 FEW_TOKENS = 64  # below, packing the inputs' weights takes longer than it saves
-OWN_CACHE = 3 << 19  # bytes of recurrent weights; of larger ones torch's product is the faster
+OWN_UNITS = 128  # up to which the kernels make all gradients; beyond, torch's products are faster
 
 
 def active() -> str:
@@ -139,7 +139,8 @@ class Call(NamedTuple):
 
     def _flat(self, x: Tensor) -> Tensor:
         """The tokens of x (B, T, E) as a matrix (N, E)."""
-        return x.reshape(-1, x.size(2)) if self.rows.dense else x[~self.rows.beyond]
+        flat = x.reshape(-1, x.size(2))
+        return flat if self.rows.dense else flat.index_select(0, self.rows.places)
 
     def backward(
         self,
@@ -156,12 +157,13 @@ class Call(NamedTuple):
         (B, T, E), D, x = x.shape, self.directions, in_rows(x)
         H, size = tensors[1].size(1), self.cell.state_size  # type: ignore[union-attr]
         dy, *dlast = map(_whole, upstream)
-        dx = x.new_empty(B, T, E) if wanted[0] else None
-        result, addresses, lefts, alive = [dx], [], [], []
+        own = H <= OWN_UNITS
+        dx = x.new_empty(B, T, E) if wanted[0] and own else None
+        rest: list[Tensor | None] = []
+        addresses, ways, alive = [], [], []
         for direction, (weights, first) in enumerate(self.split(tensors)):
-            own = self._room(weights, wanted[1 + direction * self.arguments :])
-            left = self._left(weights)
-            makes = own if left is None else [None, None, *own[2:]]
+            way = self._way(weights, wanted[1 + direction * self.arguments :], own)
+            made = way.gradients if own else [None, None, None, None, way.gradients[4]]
             dfirst = [x.new_empty(B, H) for _ in first]
             whole, state = list(map(_whole, weights)), list(map(_whole, first))
             addresses.append(
@@ -176,58 +178,86 @@ class Call(NamedTuple):
                     *pair(dfirst),
                     *source(x),
                     *(address(whole[0]), E, address(dx)),
-                    *map(address, makes),
-                    *((0, 0, 0, 0) if left is None else (*map(address, left), len(weights.hh), H)),
+                    *map(address, (*made, way.gates, way.inner)),
+                    *(len(weights.hh), H),
                 ]
             )
-            result += [*own[:3], own[2] if own[3] is None else own[3], own[4], *dfirst]
+            ways.append(way)
+            rest += [*way.all, *dfirst]
             alive.append((whole, state))
-            lefts.append((left, own))
         _kernels.backward(x.dtype == TYPES[1], code(self.cell), self.sizes(H), addresses)
-        for (left, own), keep in zip(lefts, kept, strict=True):
-            if left is not None:
-                self._multiply(x, left, keep, own[0], own[1])
-        return result
+        if not own:
+            flat = self._flat(x)
+            for way, keep in zip(ways, kept, strict=True):
+                way.multiply(flat, keep)
+            if wanted[0]:
+                dx = self._by_x(ways, tensors)
+        return [dx, *rest]
 
-    def _left(self, weights: Weights) -> tuple[Tensor, Tensor | None] | None:
-        """Room for the gradients of the gates and of U_n h + b, where torch goes on with them."""
-        N, hh = self.rows.tokens, weights.hh
-        if hh.numel() * hh.element_size() <= OWN_CACHE:
-            return None
-        after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
-        return hh.new_empty(N, len(hh)), hh.new_empty(N, hh.size(1)) if after else None
-
-    def _multiply(
-        self,
-        x: Tensor,
-        left: tuple[Tensor, Tensor | None],
-        keep: Kept,
-        ih: Tensor | None,
-        hh: Tensor | None,
-    ) -> None:
-        """The gradients of large weights: products over all tokens at once."""
-        (dgates, dinner), before = left, keep.before
-        assert before is not None
-        if ih is not None:
-            torch.mm(dgates.t(), self._flat(x), out=ih)
-        if hh is None:
-            return
-        is_gru = isinstance(self.cell, GRUCell) and self.cell.reset != "none"
-        shared = len(hh) * 2 // 3 if is_gru else len(hh)  # rows of U that h itself is multiplied by
-        torch.mm(dgates[:, :shared].t(), before, out=hh[:shared])
-        if dinner is not None:
-            torch.mm(dinner.t(), before, out=hh[shared:])
-        elif keep.inner is not None:
-            torch.mm(dgates[:, shared:].t(), keep.inner, out=hh[shared:])
-
-    def _room(self, weights: Weights, asked: Sequence[bool]) -> list[Tensor | None]:
-        """For the gradients of a direction's weights; both biases share one where they have one."""
+    def _way(self, weights: Weights, asked: Sequence[bool], own: bool) -> "Way":
+        """Room for one direction's gradients, those that are asked for."""
         ih, hh, bias, peephole = asked[0], asked[1], asked[2] or asked[3], asked[4]
-        two = bias and isinstance(self.cell, GRUCell) and self.cell.reset == "after"
-        return [
+        after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
+        gradients = [
             w.new_empty(w.shape) if w is not None and is_asked else None
-            for w, is_asked in zip(weights, (ih, hh, bias, two, peephole), strict=True)
+            for w, is_asked in zip(weights, (ih, hh, bias, bias and after, peephole), strict=True)
         ]
+        N, (width, H) = self.rows.tokens, weights.hh.shape
+        gates = None if own else weights.hh.new_empty(N, width)
+        inner = None if own or not after else weights.hh.new_empty(N, H)
+        return Way(gradients, gates, inner)
+
+    def _by_x(self, ways: "Sequence[Way]", tensors: Sequence[Tensor | None]) -> Tensor:
+        """The gradient of x (B, T, E), 0 in the padding, from those of all directions' gates."""
+        flat: Tensor | None = None
+        for way, (weights, _) in zip(ways, self.split(tensors), strict=True):
+            assert way.gates is not None
+            if flat is None:
+                flat = way.gates @ weights.ih  # (N, E)
+            else:
+                flat.addmm_(way.gates, weights.ih)
+        assert flat is not None
+        B, T, E = len(self.rows.lengths), self.rows.steps, flat.size(1)
+        if self.rows.dense:
+            return flat.view(B, T, E)
+        return flat.new_zeros(B * T, E).index_copy_(0, self.rows.places, flat).view(B, T, E)
+
+
+class Way(NamedTuple):
+    """One direction of a layer on its way back."""
+
+    gradients: list[Tensor | None]  # of its weights; both biases share one where they can
+    gates: Tensor | None  # (N, G·H)  gradients of W x + b, where torch goes on with them
+    inner: Tensor | None  # (N, H)  of U_n h + b, for a GRU that resets after
+
+    @property
+    def all(self) -> list[Tensor | None]:
+        """The gradients, one for each of the weights."""
+        ih, hh, bias_ih, bias_hh, peephole = self.gradients
+        return [ih, hh, bias_ih, bias_ih if bias_hh is None else bias_hh, peephole]
+
+    def multiply(self, flat: Tensor, keep: Kept) -> None:
+        """The gradients of large weights and their biases: sums over all tokens at once."""
+        ih, hh, bias_ih, bias_hh, _ = self.gradients
+        gates, inner, before = self.gates, self.inner, keep.before
+        assert gates is not None
+        assert before is not None
+        by_h = (
+            gates.size(1) if keep.inner is None else gates.size(1) * 2 // 3
+        )  # rows of U for h itself
+        if ih is not None:
+            torch.mm(gates.t(), flat, out=ih)  # (G·H, E)
+        if hh is not None:
+            torch.mm(gates[:, :by_h].t(), before, out=hh[:by_h])
+            if inner is not None:
+                torch.mm(inner.t(), before, out=hh[by_h:])
+            elif keep.inner is not None:
+                torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
+        if bias_ih is not None:
+            torch.sum(gates, 0, out=bias_ih)
+            if bias_hh is not None and inner is not None:
+                bias_hh[:by_h] = bias_ih[:by_h]
+                torch.sum(inner, 0, out=bias_hh[by_h:])
 
 
 def in_rows(x: Tensor) -> Tensor:

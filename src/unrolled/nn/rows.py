@@ -36,9 +36,14 @@ class Rows:
         return (mirror + self.steps * torch.arange(B, device=device)[:, None]).flatten()
 
     @cached_property
+    def places(self) -> Tensor:
+        """(N,) where in the flat batch each token is."""
+        return (~self.beyond).flatten().nonzero()[:, 0]
+
+    @cached_property
     def tokens(self) -> int:
         """N, how many steps are real."""
-        return int(self.lengths.sum())
+        return sum(self.lengths.tolist())
 
 
 def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
@@ -50,9 +55,9 @@ def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
     _check_form(lengths, B)
     if torch.compiler.is_dynamo_compiling():  # a graph sees no values: whoever runs it checks them
         return Rows(lengths.to(x.device), T, dense=False)
-    check_values(lengths, T)
+    dense = check_values(lengths, T)
     own = lengths.to(x.device).clone(memory_format=torch.contiguous_format)  # kernels read it raw
-    return Rows(own, T, dense=own.tolist() == [T] * B)
+    return Rows(own, T, dense)
 
 
 def _full_rows(B: int, T: int, device: torch.device) -> Rows:
@@ -74,8 +79,8 @@ def _check_form(lengths: Tensor, B: int) -> None:
         )
 
 
-def check_values(lengths: Tensor, T: int) -> None:
-    """Refuse lengths that no row of T steps can have."""
+def check_values(lengths: Tensor, T: int) -> bool:
+    """Refuse lengths that no row of T steps can have; whether all are T."""
     values = lengths.tolist()
     if values and (min(values) < 1 or max(values) > T):
         row = next(row for row, length in enumerate(values) if not 1 <= length <= T)
@@ -83,6 +88,7 @@ def check_values(lengths: Tensor, T: int) -> None:
             f"lengths[{row}] is {values[row]}, but must be in 1..{T}, the steps of x. "
             "Leave empty rows out of the batch."
         )
+    return values.count(T) == len(values)
 
 
 def moved_left(x: Tensor, lengths: Tensor) -> Tensor:
