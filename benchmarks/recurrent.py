@@ -109,8 +109,8 @@ def check(ours: list[Tensor], peers: list[Tensor], case: str) -> None:
 
 
 def training_row(
-    name: str, H: int, *, dense: bool, bidirectional: bool, goal: float, rounds: int
-) -> Row:
+    case: str, name: str, H: int, *, dense: bool, bidirectional: bool, goal: float, rounds: int
+) -> list[Row]:
     """A training step of a layer of ours and of torch.nn."""
     kind, cell = PEERS[name]
     peer = kind(H, H, batch_first=True, bidirectional=bidirectional)
@@ -124,12 +124,11 @@ def training_row(
     other = lambda: step(  # noqa: E731
         lambda: torch_output(peer, x, lengths), upstream, [x, *peer.parameters()]
     )
-    case = f"{name} {H}{' bi' if bidirectional else ''}, {'dense' if dense else 'ragged'}"
     check(mine(), other(), case)
-    return Row(case, *best_times([mine, other], rounds), "torch.nn", goal)
+    return [Row(case, *best_times([mine, other], rounds), "torch.nn", goal)]
 
 
-def variant_row(name: str, H: int, rounds: int) -> Row:
+def variant_row(case: str, name: str, H: int, rounds: int) -> list[Row]:
     """A variant that torch.nn lacks, against the loop over its equations."""
     ours = Recurrent(H, H, cell=VARIANTS[name])
     lengths = lengths_of(B, dense=False)
@@ -143,7 +142,7 @@ def variant_row(name: str, H: int, rounds: int) -> Row:
 
     mine = lambda: step(lambda: ours(x, lengths)[0], upstream, leaves)  # noqa: E731
     check(mine(), loop(), name)
-    return Row(f"{name} {H}, ragged", *best_times([mine, loop], rounds), "Python loop", 10.0)
+    return [Row(case, *best_times([mine, loop], rounds), "Python loop", 10.0)]
 
 
 def onnx_session(net: nn.RNNBase, x: Tensor) -> Callable[[], object] | None:
@@ -161,7 +160,7 @@ def onnx_session(net: nn.RNNBase, x: Tensor) -> Callable[[], object] | None:
     return lambda: session.run(None, feed)
 
 
-def inference_rows(name: str, rows: int, H: int, rounds: int) -> Iterator[Row]:
+def inference_rows(case: str, name: str, rows: int, H: int, rounds: int) -> list[Row]:
     """A layer without gradients, against the better of torch.nn and onnxruntime.
 
     A session of onnxruntime has its weights prepared; a layer of ours may have, too.
@@ -178,12 +177,11 @@ def inference_rows(name: str, rows: int, H: int, rounds: int) -> Iterator[Row]:
         )
     best = min(others)
     against = "torch.nn" if best == others[0] else "onnxruntime"
-    case = f"{name} {H}, inference, B = {rows}"
-    yield Row(case, plain, best, against, 1.0)
-    yield Row(f"{case}, prepared", ready, best, against, 1.0)
+    times = {case: plain, f"{case}, prepared": ready}
+    return [Row(each, mine, best, against, 1.0) for each, mine in times.items()]
 
 
-def step_row(rows: int, H: int, rounds: int) -> Row:
+def step_row(case: str, rows: int, H: int, rounds: int) -> list[Row]:
     """One step of decoding with prepared weights, against the better of torch's two ways."""
     peer, alone = nn.LSTM(H, H, batch_first=True), nn.LSTMCell(H, H)
     ours, x = copied(peer, LSTMCell()), torch.randn(rows, H)
@@ -199,7 +197,7 @@ def step_row(rows: int, H: int, rounds: int) -> Row:
         ]
         mine, *others = best_times(sides, 10 * rounds)
     against = "torch.nn.LSTM" if min(others) == others[0] else "torch.nn.LSTMCell"
-    return Row(f"LSTM {H}, one step, N = {rows}", mine, min(others), against, 1.0)
+    return [Row(case, mine, min(others), against, 1.0)]
 
 
 def matmul_rate(rounds: int) -> float:
@@ -209,7 +207,7 @@ def matmul_rate(rounds: int) -> float:
     return 2 * 2048**3 / best
 
 
-def rate_row(name: str, H: int, rounds: int) -> Row:
+def rate_row(case: str, name: str, H: int, rounds: int) -> list[Row]:
     """Dense training: time at the rate of the large product against the time it takes."""
     ours = Recurrent(H, H, cell=PEERS[name][1])
     x = torch.randn(B, T, H, requires_grad=True)
@@ -220,7 +218,7 @@ def rate_row(name: str, H: int, rounds: int) -> Row:
     mine = lambda: step(lambda: ours(x)[0], upstream, [x, *ours.parameters()])  # noqa: E731
     took, product = best_times([mine, lambda: a @ b], rounds)
     ideal = flops / (2 * 2048**3 / product)
-    return Row(f"{name} {H}, dense, arithmetic rate", took, ideal, "large product", 0.75)
+    return [Row(case, took, ideal, "large product", 0.75)]
 
 
 def growth_rows(rounds: int) -> Iterator[str]:
@@ -243,38 +241,45 @@ def growth_rows(rounds: int) -> Iterator[str]:
         yield f"| {what} | {', '.join(times)} |"
 
 
-def rows(rounds: int) -> Iterator[Row]:
-    """Every comparison."""
-    for H in (64, 128, 256):
+Make = Callable[..., list[Row]]
+
+
+def cases(rounds: int) -> Iterator[tuple[str, Make, tuple[object, ...], dict[str, object]]]:
+    """Every comparison: its name, and what measures it with which arguments."""
+    sizes = [(64, 3.0), (128, 3.0), (256, 3.0), (512, 1.5), (650, 1.5)]
+    for H, goal in sizes:
         for name in PEERS:
             for both in (False, True):
-                yield training_row(
-                    name, H, dense=False, bidirectional=both, goal=3.0, rounds=rounds
-                )
-    for H in (512, 650):
-        for name in PEERS:
-            for both in (False, True):
-                yield training_row(
-                    name, H, dense=False, bidirectional=both, goal=1.5, rounds=rounds // 2
-                )
-    for H in (64, 128, 256, 512, 650):
-        yield training_row("LSTM", H, dense=True, bidirectional=False, goal=1.0, rounds=rounds)
+                case = f"{name} {H}{' bi' if both else ''}, ragged"
+                how = {"goal": goal, "rounds": rounds // (1 if H <= 256 else 2)}
+                yield case, training_row, (name, H), how | {"dense": False, "bidirectional": both}
+    how = {"rounds": rounds, "dense": True, "bidirectional": False}
+    for H, _ in sizes:
+        yield f"LSTM {H}, dense", training_row, ("LSTM", H), how | {"goal": 1.0}
     for H in (64, 128, 256):
         for name in ("GRU", "RNN"):
-            yield training_row(name, H, dense=True, bidirectional=False, goal=2.5, rounds=rounds)
+            yield f"{name} {H}, dense", training_row, (name, H), how | {"goal": 2.5}
     for name in VARIANTS:
         for H in (64, 128, 256):
-            yield variant_row(name, H, rounds // 2)
+            yield f"{name} {H}, ragged", variant_row, (name, H, rounds // 2), {}
     for name in PEERS:
         for H in (128, 256, 512):
             for batch in (1, 32):
-                yield from inference_rows(name, batch, H, rounds)
+                case = f"{name} {H}, inference, B = {batch}"
+                yield case, inference_rows, (name, batch, H, rounds), {}
     for H in (256, 512):
-        for batch in (1, 4, 32, 320):
-            yield step_row(batch, H, rounds)
+        for N in (1, 4, 32, 320):
+            yield f"LSTM {H}, one step, N = {N}", step_row, (N, H, rounds), {}
     for H in (256, 512, 650):
         for name in PEERS:
-            yield rate_row(name, H, rounds)
+            yield f"{name} {H}, dense, arithmetic rate", rate_row, (name, H, rounds), {}
+
+
+def rows(rounds: int, only: str) -> Iterator[Row]:
+    """What is measured, of the cases whose name holds a text."""
+    for case, make, arguments, options in cases(rounds):
+        if only in case:
+            yield from make(case, *arguments, **options)
 
 
 def main() -> None:
@@ -291,9 +296,7 @@ def main() -> None:
     print("| case | ours, ms | against | peer, ms | ratio | goal | met |")
     print("|---" * 7 + "|")
     ragged = []
-    for row in rows(options.rounds):
-        if options.only not in row.case:
-            continue
+    for row in rows(options.rounds, options.only):
         met = "yes" if row.ratio >= row.goal else "NO"
         print(
             f"| {row.case} | {row.ours * 1e3:.2f} | {row.against} | {row.peer * 1e3:.2f} "
@@ -305,8 +308,9 @@ def main() -> None:
     if ragged:
         mean = math.exp(sum(map(math.log, ragged)) / len(ragged))
         print(f"\nGeometric mean of the ragged rows up to 256 units: {mean:.2f} (goal 4).")
-    print()
-    print("\n".join(growth_rows(max(3, options.rounds // 4))))
+    if not options.only:
+        print()
+        print("\n".join(growth_rows(max(3, options.rounds // 4))))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 // The gradients of the weights, the biases and the inputs: sums over all tokens, of products of what the
 // steps back have left with what the steps forth have kept. They need no order in time, so threads split
-// the units (weights) or the tokens (inputs), and each sum runs in the order of tokens whoever makes it.
+// the units (weights) or the tokens (inputs), and each sum runs in the same order whoever makes it.
 #pragma once
 
 #include "schedule.hpp"
 
 namespace UNROLLED_ISA {
 
-constexpr size_t bytes_at_once = 1 << 20;  // of gates' gradients or weights that stay in a core's cache
-constexpr int most_tokens = 1024;          // whose rows are used for all units before the next
+constexpr int64_t most_tokens = 1024;        // whose rows are used for all units before the next
+constexpr size_t weights_at_once = 1 << 20;  // bytes of W that stay in a core's cache
 
 // Rows of numbers, one a token, which a gate's gradients are multiplied by: x, h before the step, …
 template <class T>
@@ -70,11 +70,12 @@ class Parameters {
         if (first >= last) return;
         size_t all = 0;
         for (int s = 0; s < sides; ++s) all += wanted(s) ? vectors(sides_[s].width, L) * L : 0;
-        int64_t fit = bytes_at_once / (H_ * sizeof(T));  // whoever makes them: sums begin anew there
-        int64_t most = std::max<int64_t>(64, std::min<int64_t>(most_tokens, fit));
+        int64_t most = std::min(N_, most_tokens), from = 0;
         Buffer<T> right(all * (most + 1)), left((last - first) * most + most_rows);
-        for (int64_t from = 0; from == 0 || from < N_; from += most)  // once, where there is none
+        do {  // once, where there is no token
             add(Block{from, int(std::min(most, N_ - from)), first, last}, right.data(), left.data());
+            from += most_tokens;
+        } while (from < N_);
     }
 
    private:
@@ -203,7 +204,7 @@ class Inputs {
    public:
     Inputs(const Shape& shape, const Backward<T>* at, int directions, int K, const T* packed)
         : shape_(shape), at_(at), D_(directions), K_(K), E_(int(at[0].E)), V_(vectors(E_, L)),
-          pieces_(int(std::max<size_t>(1, size_t(K) * E_ * sizeof(T) / bytes_at_once))),
+          pieces_(int(std::max<size_t>(1, size_t(K) * E_ * sizeof(T) / weights_at_once))),
           packed_(packed) {}
 
     // Those of the tokens first … last − 1.

@@ -242,9 +242,8 @@ class Way(NamedTuple):
         gates, inner, before = self.gates, self.inner, keep.before
         assert gates is not None
         assert before is not None
-        by_h = (
-            gates.size(1) if keep.inner is None else gates.size(1) * 2 // 3
-        )  # rows of U for h itself
+        width, resets = gates.size(1), keep.inner is not None
+        by_h = width * 2 // 3 if resets else width  # rows of U that h itself is multiplied by
         if ih is not None:
             torch.mm(gates.t(), flat, out=ih)  # (G·H, E)
         if hh is not None:
