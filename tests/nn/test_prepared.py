@@ -1,4 +1,4 @@
-"""Single steps with weights that are packed once: the stack's own numbers, faster."""
+"""Steps and whole rows with weights that are packed once: the stack's own numbers, faster."""
 
 import pytest
 import torch
@@ -148,7 +148,7 @@ def test_whole_rows_keep_the_weights_they_were_made_with(cell):
 @needs_kernels
 def test_whole_rows_of_another_type_are_refused():
     net = Recurrent(5, 7, cell=GRUCell())
-    with pytest.raises(ConfigError, match=r"must be of torch.float32"):
+    with pytest.raises(ConfigError, match=r"is of torch.float64, but must be of torch.float32"):
         net.prepared().run(torch.randn(2, 3, 5, dtype=torch.float64))
 
 

@@ -44,8 +44,12 @@ class Prepared:
         """
         given = state or ()
         ready = self._layers and kernels.can_run(self._cell, [], x, [given])
-        if ready and any(t.dtype != self._dtype for t in (x, *given)):
-            raise ConfigError(f"x and state must be of {self._dtype}, as the stack's weights are.")
+        wrong = [t.dtype for t in (x, *given) if t.dtype != self._dtype]
+        if ready and wrong:
+            raise ConfigError(
+                f"x or state is of {wrong[0]}, but must be of {self._dtype}, as the stack's "
+                "weights are. Convert it with .to()."
+            )
         return self._run(x, lengths, state, self._run_layer if ready else None)
 
     def _run_layer(
