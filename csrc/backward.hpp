@@ -62,26 +62,20 @@ class BackwardRun {
 
     void begin() {
         for (int i = 0; i < rows_.count(); ++i) {
-            size_t from = size_t(rows_.rows[i]) * H_;
-            copy_part(at_.dlast_h ? at_.dlast_h + from : nullptr, state_.dh + size_t(i) * H_);
+            int row = rows_.rows[i];
+            part_.copy(row_of(at_.dlast_h, row, H_), row_of(state_.dh, i, H_), H_);
             if (cell_.kind == LSTM)
-                copy_part(at_.dlast_c ? at_.dlast_c + from : nullptr, state_.dc + size_t(i) * H_);
+                part_.copy(row_of(at_.dlast_c, row, H_), row_of(state_.dc, i, H_), H_);
         }
     }
 
     void end() {
         for (int i = 0; i < rows_.count(); ++i) {
-            size_t to = size_t(rows_.rows[i]) * H_;
-            copy_part(state_.dh + size_t(i) * H_, at_.dfirst_h + to);
-            if (cell_.kind == LSTM) copy_part(state_.dc + size_t(i) * H_, at_.dfirst_c + to);
+            int row = rows_.rows[i];
+            part_.copy(row_of(state_.dh, i, H_), row_of(at_.dfirst_h, row, H_), H_);
+            if (cell_.kind == LSTM)
+                part_.copy(row_of(state_.dc, i, H_), row_of(at_.dfirst_c, row, H_), H_);
         }
-    }
-
-    void copy_part(const T* from, T* to) const {
-        int first = part_.first * L, last = std::min(H_, part_.last * L);
-        if (last <= first) return;
-        if (from) std::memcpy(to + first, from + first, (last - first) * sizeof(T));
-        else std::fill(to + first, to + last, T(0));
     }
 
     // For each running row and vector of this part: each(i, v, lanes, ∂L/∂h after the step).
@@ -152,7 +146,8 @@ class BackwardRun {
                    g = load(at_.gates + at + 2 * H_, lanes),
                    o = load(at_.gates + at + 3 * H_, lanes);
             Vec<T> c = load(at_.cells + token(row) * H_ + v * L, lanes);
-            Vec<T> c_before = load(cells_before(row) + v * L, lanes);
+            const T* cells_before = before(row);
+            Vec<T> c_before = cells_before ? load(cells_before + v * L, lanes) : Vec<T>{};
             bool squashed = cell_.first == OUTPUT_TANH;
             Vec<T> shown = squashed ? tanh<T>(c) : c;
             Vec<T> d_o = dh * shown * o * (T(1) - o);
@@ -177,9 +172,9 @@ class BackwardRun {
                  [&](int i, int v, int n, Vec<T> sum) { set_dh(i, v, n, sum); });
     }
 
-    // c before this step: that of the step before, or the first.
-    const T* cells_before(int row) const {
-        if (now_ == 0) return at_.first_c + size_t(row) * H_;
+    // c before this step: that of the step before, or the first, null for zeros.
+    const T* before(int row) const {
+        if (now_ == 0) return row_of(at_.first_c, row, H_);
         return at_.cells + (token(row) + (at_.reverse ? 1 : -1)) * H_;
     }
 

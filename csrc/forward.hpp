@@ -108,9 +108,10 @@ class ForwardRun {
 
     void begin() {
         for (int i = 0; i < rows_.count(); ++i) {
-            copy_part(at_.first_h + size_t(rows_.rows[i]) * H_, state_.h + size_t(i) * H_);
+            int row = rows_.rows[i];
+            part_.copy(row_of(at_.first_h, row, H_), row_of(state_.h, i, H_), H_);
             if (cell_.kind == LSTM)
-                copy_part(at_.first_c + size_t(rows_.rows[i]) * H_, state_.c + size_t(i) * H_);
+                part_.copy(row_of(at_.first_c, row, H_), row_of(state_.c, i, H_), H_);
         }
         part_.meeting->wait();
     }
@@ -120,22 +121,12 @@ class ForwardRun {
         for (int i = running - 1; i >= 0; --i) {
             int row = rows_.rows[i];
             if (shape_.lengths[row] != now_ + 1) return;
-            copy_part(state_.next + size_t(i) * H_, at_.last_h + size_t(row) * H_);
+            part_.copy(row_of(state_.next, i, H_), row_of(at_.last_h, row, H_), H_);
             if (cell_.kind == LSTM)
-                copy_part(state_.c + size_t(i) * H_, at_.last_c + size_t(row) * H_);
+                part_.copy(row_of(state_.c, i, H_), row_of(at_.last_c, row, H_), H_);
             for (int64_t t = shape_.lengths[row]; t < shape_.steps; ++t)
-                clear_part(at_.y + row * at_.y_row + t * at_.y_step);
+                part_.copy<T>(nullptr, at_.y + row * at_.y_row + t * at_.y_step, H_);
         }
-    }
-
-    void copy_part(const T* from, T* to) const {
-        int first = part_.first * L, last = std::min(H_, part_.last * L);
-        if (last > first) std::memcpy(to + first, from + first, (last - first) * sizeof(T));
-    }
-
-    void clear_part(T* at) const {
-        int first = part_.first * L, last = std::min(H_, part_.last * L);
-        if (last > first) std::fill(at + first, at + last, T(0));
     }
 
     // For each running row i and vector v of this part: each(i, v, sums, stride), where sums holds

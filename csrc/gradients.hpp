@@ -37,7 +37,8 @@ template <class T>
 class Parameters {
    public:
     Parameters(Cell cell, const Shape& shape, const Backward<T>& at)
-        : H_(shape.H), N_(shape.tokens()), rows_(kinds * N_) {
+        : H_(shape.H), N_(shape.tokens()), rows_(kinds * N_), zeros_(at.first_c ? 0 : H_) {
+        if (!at.first_c) std::fill(zeros_.data(), zeros_.data() + H_, T(0));
         find_rows(cell, shape, at);
         bool peeks = cell.kind == LSTM && cell.second != NO_PEEPHOLE;
         bool full = peeks && cell.second == PEEPHOLE_FULL;
@@ -106,8 +107,9 @@ class Parameters {
                 if (!cells) continue;
                 bool begins = t == (at.reverse ? shape.lengths[row] - 1 : 0);
                 rows(CELLS)[n] = at.cells + n * H_;
-                rows(CELLS_BEFORE)[n] = begins ? at.first_c + int64_t(row) * H_
-                                               : at.cells + (n + (at.reverse ? 1 : -1)) * H_;
+                const T* first = at.first_c ? at.first_c + int64_t(row) * H_ : zeros_.data();
+                rows(CELLS_BEFORE)[n] =
+                    begins ? first : at.cells + (n + (at.reverse ? 1 : -1)) * H_;
             }
     }
 
@@ -154,18 +156,15 @@ class Parameters {
     }
 
     void add_up(const Term<T>& term, const typename Term<T>::Sum& sum, const Block& block) const {
-        Buffer<T> totals(vectors(block.last - block.first, L) * L);
-        for (int64_t n = block.from; n < block.from + block.tokens; ++n)
-            for (int unit = block.first; unit < block.last; unit += L) {
-                int lanes = std::min(L, block.last - unit);
+        for (int unit = block.first; unit < block.last; unit += L) {
+            int lanes = std::min(L, block.last - unit);
+            Vec<T> total = block.from ? load(sum.out + unit, lanes) : Vec<T>{};
+            for (int64_t n = block.from; n < block.from + block.tokens; ++n) {
                 Vec<T> value = load(term.left + n * term.step + unit, lanes);
                 if (sum.factors) value *= load(sum.factors[n] + unit, lanes);
-                T* total = totals.data() + unit - block.first;
-                store(total, n > block.from ? load(total) + value : value);
+                total += value;
             }
-        for (int unit = block.first; unit < block.last; ++unit) {
-            T total = block.tokens ? totals.data()[unit - block.first] : T(0);
-            sum.out[unit] = block.from ? sum.out[unit] + total : total;
+            store(sum.out + unit, total, lanes);
         }
     }
 
@@ -193,6 +192,7 @@ class Parameters {
     int H_;
     int64_t N_;
     Buffer<const T*> rows_;
+    Buffer<T> zeros_;  // a first state that is not given
     Term<T> terms_[4] = {};
     int count_ = 0;
     Side<T> sides_[sides];

@@ -16,4 +16,7 @@ struct Block {
 Block borrow(size_t bytes);
 void give_back(Block block);
 
+// Lets the process keep what it frees, as far as the C library does so for programs with large tensors.
+void keep_freed_memory();
+
 }  // namespace unrolled

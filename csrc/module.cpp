@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "memory.hpp"
 #include "plan.hpp"
 #include "recurrent.hpp"
 
@@ -58,14 +59,16 @@ T* at(int64_t address) {
     return reinterpret_cast<T*>(address);
 }
 
-// A call's sizes: B, H, threads, T and where the lengths are.
+// A call's sizes: B, H, threads and T; lengths: none where all are T.
 struct Sizes {
     Shape shape;
-    Numbers offsets;
+    Numbers lengths, offsets;
 
-    explicit Sizes(const Numbers& n)
-        : shape{int(n[0]), int(n[1]), int(n[2]), n[3], at<int64_t>(n[4]), nullptr}, offsets(n[0]) {
-        std::exclusive_scan(shape.lengths, shape.lengths + shape.B, offsets.begin(), int64_t(0));
+    Sizes(const Numbers& n, const Numbers& given)
+        : shape{int(n[0]), int(n[1]), int(n[2]), n[3], nullptr, nullptr},
+          lengths(given.empty() ? Numbers(n[0], n[3]) : given), offsets(n[0]) {
+        std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), int64_t(0));
+        shape.lengths = lengths.data();
         shape.offsets = offsets.data();
     }
 };
@@ -95,10 +98,10 @@ std::vector<Backward<T>> backwards(const std::vector<Numbers>& directions) {
 
 Cell cell_of(const Numbers& cell) { return {int(cell[0]), int(cell[1]), int(cell[2])}; }
 
-void forward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
+void forward(bool wide, const Numbers& cell_numbers, const Numbers& sizes, const Numbers& lengths,
              const std::vector<Numbers>& directions) {
     Cell cell = cell_of(cell_numbers);
-    Sizes known(sizes);
+    Sizes known(sizes, lengths);
     int D = int(directions.size());
     Plan plan = make_plan(cell, known.shape, D, wide ? 8 : 4);
     if (wide)
@@ -107,10 +110,10 @@ void forward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
         kernels->forward32(cell, known.shape, plan, forwards<float>(directions).data(), D);
 }
 
-void backward(bool wide, const Numbers& cell_numbers, const Numbers& sizes,
+void backward(bool wide, const Numbers& cell_numbers, const Numbers& sizes, const Numbers& lengths,
               const std::vector<Numbers>& directions) {
     Cell cell = cell_of(cell_numbers);
-    Sizes known(sizes);
+    Sizes known(sizes, lengths);
     int D = int(directions.size());
     Plan plan = make_plan(cell, known.shape, D, wide ? 8 : 4);
     if (wide)
@@ -157,6 +160,7 @@ void use(const char* name) {
 
 NB_MODULE(_kernels, module) {
     nb::set_leak_warnings(false);
+    keep_freed_memory();
     module.def("name", [] { return kernels->name; });
     module.def("available", [] { return available(); });
     module.def("use", &use);

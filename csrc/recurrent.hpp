@@ -43,7 +43,7 @@ struct Forward {
     const T* input_bias;  // (G·H,)  both or none
     const T* state_bias;  // (G·H,)
     const T* peephole;    // (1 or 3, H)
-    const T* first_h;     // (B, H)
+    const T* first_h;     // (B, H)  null: zeros
     const T* first_c;     // (B, H)
     T* gates;             // (N, G·H)  in: W x, without `input`;  out: the gates, with `before`
     T* inner;             // (N, H)  GRU: U_n h + b (reset after) or r ⊙ h (before)
@@ -78,8 +78,8 @@ struct Backward {
     int64_t y_row, y_step;
     const T* dlast_h;  // (B, H) or null
     const T* dlast_c;  // (B, H) or null
-    T* dfirst_h;       // (B, H)
-    T* dfirst_c;       // (B, H)
+    T* dfirst_h;       // (B, H) or null
+    T* dfirst_c;       // (B, H) or null
     const T* input;    // x, at b · x_row + t · x_step
     int64_t x_row, x_step;
     const T* input_weights;  // (G·H, E)

@@ -38,6 +38,12 @@ class Buffer {
     Block block_;
 };
 
+// Row i of a matrix (rows, width) that may not be there.
+template <class T>
+inline T* row_of(T* matrix, int64_t i, int width) {
+    return matrix ? matrix + i * width : nullptr;
+}
+
 class Meeting {
    public:
     explicit Meeting(int size) : size_(size) {}
@@ -64,6 +70,16 @@ struct Part {
     int first, last;
     bool fetch_ahead;  // the next weights while these are in use
     Meeting* meeting;
+
+    // These units of a row of H; null: zeros, and to nowhere.
+    template <class T>
+    void copy(const T* from, T* to, int H) const {
+        constexpr int L = Lanes<T>::count;
+        int begin = first * L, end = std::min(H, last * L);
+        if (!to || end <= begin) return;
+        if (from) std::memcpy(to + begin, from + begin, (end - begin) * sizeof(T));
+        else std::fill(to + begin, to + end, T(0));
+    }
 
     // Each(v, width, next) for pieces of at most `most` vectors, to and fro from step to step: what was
     // used last is still in the cache. next is where the following piece begins, or v itself at the end.

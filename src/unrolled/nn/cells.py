@@ -11,7 +11,7 @@ In the equations W are rows of `ih`, U rows of `hh`, p rows of `peephole`; biase
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -79,6 +79,12 @@ class Cell(ABC):
     @abstractmethod
     def step(self, projected: Tensor, state: State, weights: Weights) -> State:
         """One time step: projected (B, G·H), state of (B, H) tensors -> next state, h first."""
+
+
+def zero_state(cell: Cell, weights: Sequence[Weights], B: int) -> State:
+    """Zeros (D, B, H) for B rows of a layer whose directions have these weights."""
+    hh = weights[0].hh
+    return tuple(hh.new_zeros(len(weights), B, hh.size(1)) for _ in range(cell.state_size))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.library import Library, register_autograd, register_fake
 
-from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State
+from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows, find_rows
 
@@ -37,19 +37,15 @@ KINDS = {kind.__name__: kind for kind in OPTIONS}
 
 
 def run_layer(
-    cell: Cell,
-    weights: Sequence[Sequence[Tensor | None]],
-    x: Tensor,
-    first: Sequence[State],
-    rows: Rows,
-) -> tuple[Tensor, list[State]]:
-    """As kernel_layer.run_layer, in a graph."""
-    D, size = len(weights), cell.state_size
-    tensors = [t for w, s in zip(weights, first, strict=True) for t in (*w, *s) if t is not None]
+    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
+) -> tuple[Tensor, State]:
+    """As unroll.run_layer, in a graph."""
+    first = first or zero_state(cell, weights, rows.count)
+    tensors = [t for own in (*weights, first) for t in own if t is not None]
     names = [type(cell).__name__, *(getattr(cell, option) for option in OPTIONS[type(cell)])]
     save = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *tensors))
-    y, *last = torch.ops.unrolled.layer(x, rows.lengths, tensors, names, D, save)
-    return y, [tuple(last[d * size : (d + 1) * size]) for d in range(D)]
+    y, *last = torch.ops.unrolled.layer(x, rows.lengths, tensors, names, len(weights), save)
+    return y, tuple(last[: cell.state_size])  # what is kept follows
 
 
 def _cell(names: list[str]) -> Cell:
@@ -59,15 +55,16 @@ def _cell(names: list[str]) -> Cell:
 def _spread(tensors: list[Tensor], cell: Cell, directions: int) -> list[Tensor | None]:
     """The tensors as kernels.Call takes them, with None for biases and peepholes that are not."""
     result: list[Tensor | None] = []
-    each = len(tensors) // directions
-    for start in range(0, len(tensors), each):
+    end = len(tensors) - cell.state_size
+    each = end // directions
+    for start in range(0, end, each):
         own: list[Tensor | None] = [*tensors[start : start + each]]
         if not cell.peepholes:
-            own.insert(each - cell.state_size, None)
-        if len(own) == 3 + cell.state_size:
+            own.append(None)
+        if len(own) == 3:
             own[2:2] = [None, None]
         result += own
-    return result
+    return [*result, *tensors[end:]]
 
 
 def _keeps(cell: Cell) -> tuple[bool, bool, bool, bool]:
@@ -92,7 +89,7 @@ def _forward_sizes(
 ) -> list[Tensor]:
     cell, (B, T, _), H = _cell(names), x.shape, tensors[1].size(1)
     widths = [cell.gates * H, *[H] * (sum(_keeps(cell)) - 1)] * (D if save else 0)
-    last = [x.new_empty(B, H) for _ in range(D * cell.state_size)]
+    last = [x.new_empty(D, B, H) for _ in range(cell.state_size)]
     return [x.new_empty(B, T, D * H), *last, *(x.new_empty(B * T, width) for width in widths)]
 
 
@@ -128,7 +125,7 @@ def _backward_sizes(x: Tensor, lengths: Tensor, tensors: list[Tensor], *_: Any) 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
     x, lengths, tensors, names, D, _ = inputs
-    kept = output[1 + D * _cell(names).state_size :]
+    kept = output[1 + _cell(names).state_size :]
     ctx.save_for_backward(x, lengths, *tensors, *kept)
     ctx.mark_non_differentiable(*kept)
     ctx.set_materialize_grads(False)

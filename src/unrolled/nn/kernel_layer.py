@@ -9,17 +9,14 @@ from torch import Tensor
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows
-from unrolled.nn.transforms import refuse_twice
+from unrolled.nn.transforms import differentiable_once
 
 
 def run_layer(
-    cell: Cell, weights: Sequence[Weights], x: Tensor, first: Sequence[State], rows: Rows
-) -> tuple[Tensor, list[State]]:
-    """Run a cell over x (B, T, E), in one direction or two, from states of (B, H) tensors.
-
-    Returns y (B, T, D·H), zero in the padding, and each direction's state after its last step.
-    """
-    tensors = [t for w, s in zip(weights, first, strict=True) for t in (*w, *s)]
+    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
+) -> tuple[Tensor, State]:
+    """As unroll.run_layer, in one call of the kernels."""
+    tensors = [t for own in (*weights, first or ()) for t in own]
     learns = torch.is_grad_enabled() and any(
         t is not None and t.requires_grad for t in (x, *tensors)
     )
@@ -28,8 +25,7 @@ def run_layer(
         y, *last = _Layer.apply(call, x, *tensors)  # type: ignore[no-untyped-call]
     else:
         y, last, _ = call.forward(x, tensors, save=False)
-    size = cell.state_size
-    return y, [tuple(last[i : i + size]) for i in range(0, len(last), size)]
+    return y, tuple(last)
 
 
 class _Layer(torch.autograd.Function):
@@ -46,7 +42,8 @@ class _Layer(torch.autograd.Function):
         x, *saved = ctx.saved_tensors
         tensors, parts = saved[: ctx.count], saved[ctx.count :]
         kept = [Kept(*parts[i : i + 4]) for i in range(0, len(parts), 4)]
-        with torch.no_grad():
-            wanted = ctx.needs_input_grad[1:]
-            result = ctx.call.backward(x, tensors, kept, upstream, wanted)
-        return None, *refuse_twice(result, [x, *tensors, *upstream])
+        wanted = ctx.needs_input_grad[1:]
+        return None, *differentiable_once(
+            lambda: ctx.call.backward(x, tensors, kept, upstream, wanted),
+            [x, *tensors, *upstream],
+        )

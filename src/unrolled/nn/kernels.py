@@ -42,11 +42,11 @@ def active() -> str:
     return _kernels.name() if _kernels else ""
 
 
-def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: Sequence[State]) -> bool:
+def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None) -> bool:
     """Whether the kernels are there, and the cell and the tensors are such as they take."""
     if _kernels is None or type(cell) not in CODES or x.dtype not in TYPES:
         return False
-    tensors = [x, *(t for w in weights for t in w if t is not None), *(t for s in first for t in s)]
+    tensors = [x, *(t for own in (*weights, first or ()) for t in own if t is not None)]
     return is_ordinary(tensors) and all(
         t.is_cpu and t.dtype == x.dtype and t.layout == torch.strided for t in tensors
     )
@@ -69,21 +69,16 @@ class Call(NamedTuple):
     directions: int
     dtype: torch.dtype
 
-    @property
-    def arguments(self) -> int:
-        """How many tensors each direction has: its weights and its first state."""
-        return len(Weights._fields) + self.cell.state_size
-
-    def split(self, tensors: Sequence[Tensor | None]) -> list[tuple[Weights, State]]:
-        """Each direction's weights and first state."""
-        size, count = self.arguments, len(Weights._fields)
-        parts = [tensors[i : i + size] for i in range(0, len(tensors), size)]
-        return [(Weights(*p[:count]), tuple(p[count:])) for p in parts]  # type: ignore[arg-type]
+    def split(self, tensors: Sequence[Tensor | None]) -> tuple[list[Weights], list[Tensor | None]]:
+        """Each direction's weights, and the first state, of no tensors where it is zero."""
+        size = len(Weights._fields)
+        end = size * self.directions
+        weights = [Weights(*tensors[i : i + size]) for i in range(0, end, size)]  # type: ignore[arg-type]
+        return weights, [*map(_whole, tensors[end:])]
 
     def sizes(self, H: int) -> list[int]:
-        """Sizes and the address of the lengths, as the kernels take them."""
-        rows, threads = self.rows, torch.get_num_threads()
-        return [rows.lengths.size(0), H, threads, rows.steps, rows.lengths.data_ptr()]
+        """As the kernels take them."""
+        return [self.rows.count, H, torch.get_num_threads(), self.rows.steps]
 
     def forward(
         self,
@@ -93,37 +88,39 @@ class Call(NamedTuple):
         save: bool,
         ready: Sequence[tuple[Tensor, Tensor]] = (),
     ) -> tuple[Tensor, list[Tensor], list[Kept]]:
-        """y, the last states of all directions one after another, and what is kept.
+        """y, the last state of (D, B, H) tensors, and what is kept.
 
+        tensors: the weights of each direction, then the first state, (D, B, H) each, or none.
         ready: each direction's W and U as `packed` has made them, or nothing.
         """
         (B, T, E), D, x = x.shape, self.directions, in_rows(x)
-        H = tensors[1].size(1)  # type: ignore[union-attr]
+        every, first = self.split(tensors)
+        H, size = every[0].hh.size(1), x.element_size()
         y = x.new_empty(B, T, D * H)
-        last = [x.new_empty(B, H) for _ in range(D * self.cell.state_size)]
+        last = [x.new_empty(D, B, H) for _ in range(self.cell.state_size)]
         kept, addresses, alive = [], [], []
-        few = self.rows.tokens < FEW_TOKENS and not ready
-        for direction, (weights, first) in enumerate(self.split(tensors)):
-            keep = self._keep(x, weights, save, few)
-            state, whole = [s.contiguous() for s in first], [_whole(t) for t in weights]
-            ends = last[direction * len(first) : (direction + 1) * len(first)]
+        few = not ready and self.rows.tokens < FEW_TOKENS
+        for direction, weights in enumerate(every):
+            keep, whole = self._keep(x, weights, save, few), [_whole(t) for t in weights]
+            skip = direction * B * H * size
             addresses.append(
                 [
                     direction,
                     *map(address, whole[1:]),
-                    *pair(state),
+                    *pair(first, skip),
                     *map(address, keep),
-                    y.data_ptr() + direction * H * y.element_size(),
+                    y.data_ptr() + direction * H * size,
                     *(T * D * H, D * H),
-                    *pair(ends),
+                    *pair(last, skip),
                     *((0, 0, 0, 0) if few else (*source(x), address(whole[0]))),
                     *(map(address, reversed(ready[direction])) if ready else (0, 0)),
                     E,
                 ]
             )
             kept.append(keep)
-            alive.append((state, whole))
-        _kernels.forward(x.dtype == TYPES[1], code(self.cell), self.sizes(H), addresses)
+            alive.append(whole)
+        wide = x.dtype == TYPES[1]
+        _kernels.forward(wide, code(self.cell), self.sizes(H), self.rows.values, addresses)
         return y, last, kept
 
     def _keep(self, x: Tensor, weights: Weights, save: bool, few: bool) -> Kept:
@@ -155,27 +152,29 @@ class Call(NamedTuple):
         wanted: of which, in the same order. The others may be None.
         """
         (B, T, E), D, x = x.shape, self.directions, in_rows(x)
-        H, size = tensors[1].size(1), self.cell.state_size  # type: ignore[union-attr]
+        every, first = self.split(tensors)
+        H, size, fields = every[0].hh.size(1), x.element_size(), len(Weights._fields)
         dy, *dlast = map(_whole, upstream)
         own = H <= OWN_UNITS
         dx = x.new_empty(B, T, E) if wanted[0] and own else None
-        rest: list[Tensor | None] = []
+        dfirst = [
+            x.new_empty(D, B, H) if is_wanted else None for is_wanted in wanted[1 + D * fields :]
+        ]
         addresses, ways, alive = [], [], []
-        for direction, (weights, first) in enumerate(self.split(tensors)):
-            way = self._way(weights, wanted[1 + direction * self.arguments :], own)
+        for direction, weights in enumerate(every):
+            way = self._way(weights, wanted[1 + direction * fields :], own)
             made = way.gradients if own else [None, None, None, None, way.gradients[4]]
-            dfirst = [x.new_empty(B, H) for _ in first]
-            whole, state = list(map(_whole, weights)), list(map(_whole, first))
+            whole, skip = [_whole(t) for t in weights], direction * B * H * size
             addresses.append(
                 [
                     direction,
                     *map(address, (whole[1], whole[4])),
-                    pair(state)[1],
+                    pair(first, skip)[1],
                     *map(address, kept[direction]),
-                    0 if dy is None else dy.data_ptr() + direction * H * x.element_size(),
+                    0 if dy is None else dy.data_ptr() + direction * H * size,
                     *(T * D * H, D * H),
-                    *pair(dlast[direction * size : (direction + 1) * size]),
-                    *pair(dfirst),
+                    *pair(dlast, skip),
+                    *pair(dfirst, skip),
                     *source(x),
                     *(address(whole[0]), E, address(dx)),
                     *map(address, (*made, way.gates, way.inner)),
@@ -183,16 +182,16 @@ class Call(NamedTuple):
                 ]
             )
             ways.append(way)
-            rest += [*way.all, *dfirst]
-            alive.append((whole, state))
-        _kernels.backward(x.dtype == TYPES[1], code(self.cell), self.sizes(H), addresses)
+            alive.append(whole)
+        wide = x.dtype == TYPES[1]
+        _kernels.backward(wide, code(self.cell), self.sizes(H), self.rows.values, addresses)
         if not own:
             flat = self._flat(x)
             for way, keep in zip(ways, kept, strict=True):
                 way.multiply(flat, keep)
             if wanted[0]:
-                dx = self._by_x(ways, tensors)
-        return [dx, *rest]
+                dx = self._by_x(ways, every)
+        return [dx, *(t for way in ways for t in way.all), *dfirst]
 
     def _way(self, weights: Weights, asked: Sequence[bool], own: bool) -> "Way":
         """Room for one direction's gradients, those that are asked for."""
@@ -207,17 +206,17 @@ class Call(NamedTuple):
         inner = None if own or not after else weights.hh.new_empty(N, H)
         return Way(gradients, gates, inner)
 
-    def _by_x(self, ways: "Sequence[Way]", tensors: Sequence[Tensor | None]) -> Tensor:
+    def _by_x(self, ways: "Sequence[Way]", every: Sequence[Weights]) -> Tensor:
         """The gradient of x (B, T, E), 0 in the padding, from those of all directions' gates."""
         flat: Tensor | None = None
-        for way, (weights, _) in zip(ways, self.split(tensors), strict=True):
+        for way, weights in zip(ways, every, strict=True):
             assert way.gates is not None
             if flat is None:
                 flat = way.gates @ weights.ih  # (N, E)
             else:
                 flat.addmm_(way.gates, weights.ih)
         assert flat is not None
-        B, T, E = len(self.rows.lengths), self.rows.steps, flat.size(1)
+        B, T, E = self.rows.count, self.rows.steps, flat.size(1)
         if self.rows.dense:
             return flat.view(B, T, E)
         return flat.new_zeros(B * T, E).index_copy_(0, self.rows.places, flat).view(B, T, E)
@@ -277,9 +276,9 @@ def address(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.data_ptr()
 
 
-def pair(state: Sequence[Tensor | None], skip: int = 0) -> list[int]:
-    """The addresses of h and c, where there is a c, `skip` bytes into each."""
-    return [*(0 if s is None else s.data_ptr() + skip for s in state), 0][:2]
+def pair(state: Sequence[Tensor | None], skip: int) -> list[int]:
+    """The addresses of h and c, `skip` bytes into each; 0 for those that are not."""
+    return [*(0 if s is None else s.data_ptr() + skip for s in state), 0, 0][:2]
 
 
 def can_soften(z: Tensor, bias: Tensor, targets: Tensor) -> bool:
@@ -330,5 +329,5 @@ def packed(weights: Tensor, H: int) -> Tensor:
 
 
 def run_packed(cell: Cell, dtype: torch.dtype, sizes: list[int], addresses: list[int]) -> None:
-    """One direction forward, from addresses in the order of csrc/recurrent.hpp."""
-    _kernels.forward(dtype == TYPES[1], code(cell), sizes, [addresses])
+    """One direction forward, all rows full, from addresses in the order of csrc/recurrent.hpp."""
+    _kernels.forward(dtype == TYPES[1], code(cell), sizes, (), [addresses])

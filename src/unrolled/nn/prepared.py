@@ -15,7 +15,7 @@ from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.rows import Rows
 
-RunLayer = Callable[[int, Tensor, Sequence[State], Rows], tuple[Tensor, list[State]]]
+RunLayer = Callable[[int, Tensor, State | None, Rows], tuple[Tensor, State]]
 Run = Callable[[Tensor, Tensor | None, State | None, RunLayer | None], tuple[Tensor, State]]
 
 
@@ -30,9 +30,8 @@ class Prepared:
         like = layers[0][0]
         self._dtype, self._input_size, self._H = like.ih.dtype, like.ih.size(1), like.hh.size(1)
         self._layers: list[list[_Direction]] = []
-        if kernels.can_run(cell, [w for layer in layers for w in layer], like.ih, []):
+        if kernels.can_run(cell, [w for layer in layers for w in layer], like.ih, None):
             self._layers = [[_Direction(weights) for weights in layer] for layer in layers]
-        self._ones = torch.empty(0, dtype=torch.int64)
 
     @torch.inference_mode()
     def run(
@@ -43,7 +42,7 @@ class Prepared:
         A learned first state is the one that the stack has now.
         """
         given = state or ()
-        ready = self._layers and kernels.can_run(self._cell, [], x, [given])
+        ready = self._layers and kernels.can_run(self._cell, [], x, state)
         wrong = [t.dtype for t in (x, *given) if t.dtype != self._dtype]
         if ready and wrong:
             raise ConfigError(
@@ -53,13 +52,14 @@ class Prepared:
         return self._run(x, lengths, state, self._run_layer if ready else None)
 
     def _run_layer(
-        self, layer: int, x: Tensor, first: Sequence[State], rows: Rows
-    ) -> tuple[Tensor, list[State]]:
-        own, size = self._layers[layer], self._cell.state_size
+        self, layer: int, x: Tensor, first: State | None, rows: Rows
+    ) -> tuple[Tensor, State]:
+        own = self._layers[layer]
         call = kernels.Call(self._cell, rows, len(own), self._dtype)
-        tensors = [t for d, s in zip(own, first, strict=True) for t in (*d.weights, *s)]
-        y, last, _ = call.forward(x, tensors, save=False, ready=[d.packed for d in own])
-        return y, [tuple(last[i : i + size]) for i in range(0, len(last), size)]
+        tensors = [t for d in own for t in d.weights]
+        ready = [d.packed for d in own]
+        y, last, _ = call.forward(x, [*tensors, *(first or ())], save=False, ready=ready)
+        return y, tuple(last)
 
     @torch.inference_mode()
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -69,12 +69,12 @@ class Prepared:
                 "This stack is bidirectional, but only one that reads forward can step: what comes "
                 "after a token is not known yet. Build it with bidirectional=False."
             )
-        if not self._layers or not kernels.can_run(self._cell, [], x, [state]):
+        if not self._layers or not kernels.can_run(self._cell, [], x, state):
             y, state = self._run(x[:, None], None, state, None)
             return y[:, 0], state
         self._check(x, state)
         N, H = len(x), self._H
-        sizes = [N, H, torch.get_num_threads(), 1, self._lengths(N)]
+        sizes = [N, H, torch.get_num_threads(), 1]
         before = [s.contiguous() for s in state]
         after = tuple(torch.empty_like(s) for s in before)
         held = x.contiguous()
@@ -86,12 +86,6 @@ class Prepared:
             kernels.run_packed(self._cell, self._dtype, sizes, addresses)
             source = new[0]
         return after[0][-1], after
-
-    def _lengths(self, N: int) -> int:
-        """The address of N lengths, for rows of one token each."""
-        if len(self._ones) < N:
-            self._ones = torch.ones(N, dtype=torch.int64)
-        return self._ones.data_ptr()
 
     def _check(self, x: Tensor, state: State) -> None:
         shape = (len(self._layers), len(x), self._H)

@@ -52,6 +52,10 @@ class Stack(nn.Module):
         self.directions = 2 if bidirectional else 1
         self.dropout = dropout
         self.between = Dropout(dropout, variational=variational)
+        self._names = [
+            [[name + suffix for name in WEIGHTS] for suffix in self._suffixes(layer)]
+            for layer in range(layers)
+        ]
         self._add_parameters(device, dtype)
         self.reset_parameters()
 
@@ -107,29 +111,39 @@ class Stack(nn.Module):
                 f"x has shape {tuple(x.shape)}, but must be (B, T, {self.input_size}): "
                 "rows, steps (at least 1) and input_size."
             )
-        state = self.start(x.size(0)) if state is None else self._checked(state, x.size(0))
+        first = self._first(x.size(0)) if state is None else self._checked(state, x.size(0))
         rows = find_rows(x, lengths)
         y = x
         last: list[State] = []
         for layer in range(self.layers):
-            places = range(len(last), len(last) + self.directions)
-            first = [tuple(s[place] for s in state) for place in places]  # (B, H) each
+            own = first if first is None or self.layers == 1 else self._own(first, layer)
             if prepared:
-                y, after = prepared(layer, y, first, rows)  # (B, T, D·H)
+                y, after = prepared(layer, y, own, rows)  # (B, T, D·H), (D, B, H) each
             else:
                 inputs = self.between(y) if layer else y
-                y, after = run_layer(self.cell, self._weights(layer), inputs, first, rows)
-            last += after
+                y, after = run_layer(self.cell, self._weights(layer), inputs, own, rows)
+            last.append(after)
             if self.bidirectional and self.combine == "mean":
                 y = (y[..., : self.hidden_size] + y[..., self.hidden_size :]) / 2  # (B, T, H)
-        if len(last) == 1:
-            return y, tuple(s[None] for s in last[0])  # (1, B, H) each
-        return y, tuple(torch.stack(s) for s in zip(*last, strict=True))  # (L·D, B, H) each
+        if self.layers == 1:
+            return y, last[0]
+        return y, tuple(torch.cat(s) for s in zip(*last, strict=True))  # (L·D, B, H) each
+
+    def _first(self, B: int) -> State | None:
+        """As `start`, but None for zeros: layers need none to be made."""
+        return None if self.first_state == "zero" else self.start(B)
+
+    def _own(self, state: State, layer: int) -> State:
+        """A layer's part (D, B, H) of a state."""
+        return tuple(s[layer * self.directions : (layer + 1) * self.directions] for s in state)
 
     def _weights(self, layer: int) -> list[Weights]:
         """Those of each direction."""
-        names = self._suffixes(layer)
-        return [Weights(*(getattr(self, name + suffix) for name in WEIGHTS)) for suffix in names]
+        return [Weights(*map(self._weight, names)) for names in self._names[layer]]  # type: ignore[arg-type]
+
+    def _weight(self, name: str) -> Tensor | None:
+        """As getattr, but quick for what is a parameter still, and not a function of others."""
+        return self._parameters[name] if name in self._parameters else getattr(self, name)
 
     def prepared(self) -> Prepared:
         """This stack, with the weights it has now, for many calls without gradients."""

@@ -1,7 +1,8 @@
 """Where the rows of a batch end: all that recurrent layers need to know of padding."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -9,13 +10,29 @@ from torch import Tensor
 from unrolled.errors import ConfigError
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rows:
     """B rows of at most T steps, padded on the right."""
 
-    lengths: Tensor  # (B,)  int64, each in 1..T
+    count: int  # B
     steps: int  # T
-    dense: bool  # whether nothing is padded
+    device: torch.device
+    values: Sequence[int] = ()  # the lengths as they were, each in 1..T; none: all are T
+    unseen: Tensor | None = None  # the lengths (B,) in a graph, which has no values yet
+
+    @property
+    def dense(self) -> bool:
+        """Whether nothing is padded, as far as is known."""
+        return not self.values and self.unseen is None
+
+    @property
+    def lengths(self) -> Tensor:
+        """(B,) int64, each in 1..T."""
+        if self.unseen is not None:
+            return self.unseen
+        if self.dense:
+            return torch.full((self.count,), self.steps, device=self.device)
+        return torch.tensor(self.values, device=self.device)
 
     @cached_property
     def last(self) -> Tensor:
@@ -25,49 +42,38 @@ class Rows:
     @cached_property
     def beyond(self) -> Tensor:
         """(B, T) True on padded steps."""
-        return torch.arange(self.steps, device=self.lengths.device) >= self.lengths[:, None]
+        return torch.arange(self.steps, device=self.device) >= self.lengths[:, None]
 
     @cached_property
     def mirror(self) -> Tensor:
         """(B·T,) where in the flat batch the mirror image of each step within its row is."""
-        device, B = self.lengths.device, len(self.lengths)
-        t = torch.arange(self.steps, device=device)
+        t = torch.arange(self.steps, device=self.device)
         mirror = torch.where(self.beyond, t, self.lengths[:, None] - 1 - t)  # (B, T)
-        return (mirror + self.steps * torch.arange(B, device=device)[:, None]).flatten()
+        return (
+            mirror + self.steps * torch.arange(self.count, device=self.device)[:, None]
+        ).flatten()
 
     @cached_property
     def places(self) -> Tensor:
         """(N,) where in the flat batch each token is."""
         return (~self.beyond).flatten().nonzero()[:, 0]
 
-    @cached_property
+    @property
     def tokens(self) -> int:
         """N, how many steps are real."""
-        return sum(self.lengths.tolist())
+        return sum(self.values) if self.values else self.count * self.steps
 
 
 def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
     """The rows of x (B, T, …) with checked lengths (B,); None: all are full."""
     B, T = x.shape[:2]
     if lengths is None:
-        compiles = torch.compiler.is_dynamo_compiling()
-        return _full_rows(B, T, x.device) if compiles else _known_rows(B, T, x.device)
+        return Rows(B, T, x.device)
     _check_form(lengths, B)
     if torch.compiler.is_dynamo_compiling():  # a graph sees no values: whoever runs it checks them
-        return Rows(lengths.to(x.device), T, dense=False)
-    dense = check_values(lengths, T)
-    own = lengths.to(x.device).clone(memory_format=torch.contiguous_format)  # kernels read it raw
-    return Rows(own, T, dense)
-
-
-def _full_rows(B: int, T: int, device: torch.device) -> Rows:
-    return Rows(torch.full((B,), T, device=device), T, dense=True)
-
-
-@lru_cache(maxsize=64)  # a decode asks for the same rows at every step
-@torch.inference_mode(False)  # they may meet gradients later
-def _known_rows(B: int, T: int, device: torch.device) -> Rows:
-    return _full_rows(B, T, device)
+        return Rows(B, T, x.device, unseen=lengths.to(x.device))
+    values = checked_values(lengths, T)
+    return Rows(B, T, x.device, () if values.count(T) == B else values)
 
 
 def _check_form(lengths: Tensor, B: int) -> None:
@@ -79,16 +85,16 @@ def _check_form(lengths: Tensor, B: int) -> None:
         )
 
 
-def check_values(lengths: Tensor, T: int) -> bool:
-    """Refuse lengths that no row of T steps can have; whether all are T."""
-    values = lengths.tolist()
+def checked_values(lengths: Tensor, T: int) -> list[int]:
+    """The lengths as numbers; those that no row of T steps can have are refused."""
+    values: list[int] = lengths.tolist()
     if values and (min(values) < 1 or max(values) > T):
         row = next(row for row, length in enumerate(values) if not 1 <= length <= T)
         raise ConfigError(
             f"lengths[{row}] is {values[row]}, but must be in 1..{T}, the steps of x. "
             "Leave empty rows out of the batch."
         )
-    return values.count(T) == len(values)
+    return values
 
 
 def moved_left(x: Tensor, lengths: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ what they do, so there torch's own operators run instead: tracing, autocast, the
 `torch.func` and forward-mode derivatives. torch.compile has an operator of its own, nn/compiled.py.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -30,24 +30,26 @@ def is_ordinary(tensors: Iterable[Tensor]) -> bool:
     return not followed and all(type(t) in (Tensor, nn.Parameter) for t in tensors)
 
 
-def refuse_twice(
-    gradients: list[Tensor | None], inputs: Sequence[Tensor | None]
+def differentiable_once(
+    gradients: Callable[[], list[Tensor | None]], inputs: Sequence[Tensor | None]
 ) -> Sequence[Tensor | None]:
-    """Gradients by the inputs, which say TWICE to whoever differentiates them again.
+    """What `gradients` makes of the inputs; whoever differentiates it again is told TWICE.
 
     torch's `once_differentiable` does so only where the gradients that came in are differentiable
     themselves; where they are constants, second derivatives pass as zero.
     """
     if not torch.is_grad_enabled():  # nobody can
-        return gradients
-    return _Refusal.apply(len(gradients), *gradients, *inputs)  # type: ignore[no-any-return, no-untyped-call]
+        return gradients()
+    return _Refusal.apply(gradients, *inputs)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _Refusal(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-        return tuple(None if t is None else t.view_as(t) for t in tensors[:count])
+    def forward(
+        ctx: Any, gradients: Callable[[], list[Tensor | None]], *inputs: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        return tuple(None if t is None else t.view_as(t) for t in gradients())
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> None:
+    def backward(ctx: Any, *upstream: Tensor | None) -> None:
         raise RuntimeError(TWICE)

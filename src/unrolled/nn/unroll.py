@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from unrolled.nn import compiled, kernel_layer, kernels
-from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
-from unrolled.nn.rows import Rows, check_values
+from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
+from unrolled.nn.rows import Rows, checked_values
 
 # The variants that torch has compiled code for.
 FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
@@ -40,25 +40,28 @@ def reference() -> Iterator[None]:
 
 
 def run_layer(
-    cell: Cell, weights: Sequence[Weights], x: Tensor, first: Sequence[State], rows: Rows
-) -> tuple[Tensor, list[State]]:
-    """Run a cell over x (B, T, E) from states of (B, H) tensors; two of them: both directions.
+    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
+) -> tuple[Tensor, State]:
+    """Run a cell over x (B, T, E), in one direction or two (D), each with weights of its own.
 
-    Returns y (B, T, D·H), zero in the padding, and each row's state after its last step, which
-    backward is the first of the row.
+    first is a state of (D, B, H) tensors, or None for zeros. Returns y (B, T, D·H), zero in the
+    padding, and each row's state after its last step, which backward is the first of the row.
     """
     compiles = torch.compiler.is_dynamo_compiling()
     if (compiles or not _plain.get()) and kernels.can_run(cell, weights, x, first):
         run = compiled.run_layer if compiles else kernel_layer.run_layer
         return run(cell, weights, x, first, rows)
     if compiles and not rows.dense:
-        check_values(rows.lengths, rows.steps)
+        checked_values(rows.lengths, rows.steps)
     x = clear(x, rows)
+    if first is None:
+        first = zero_state(cell, weights, rows.count)
     runs = [
-        unroll(cell, weights[d], x, first[d], rows=rows, backward=d == 1)
+        unroll(cell, weights[d], x, tuple(s[d] for s in first), rows=rows, backward=d == 1)
         for d in range(len(weights))
     ]
-    return torch.cat([y for y, _ in runs], dim=2), [last for _, last in runs]  # (B, T, D·H)
+    last = tuple(torch.stack(s) for s in zip(*(last for _, last in runs), strict=True))
+    return torch.cat([y for y, _ in runs], dim=2), last  # (B, T, D·H), (D, B, H) each
 
 
 def unroll(
