@@ -35,7 +35,8 @@ void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int
     // For less, packing takes longer than it saves.
     bool pays = plan.most_steps > 2 || shape.B > 16, packs = pays && !at[0].packed;
     bool projects = at[0].input_weights, packs_inputs = projects && !at[0].packed;
-    size_t bytes = plan.large ? fetched_bytes : projected_bytes;
+    size_t bytes = row * H * sizeof(T) > plan.own_cache ? fetched_bytes : projected_bytes;
+    bool fetch_ahead = row * (H + E) * sizeof(T) > plan.own_cache;
     int64_t fit = bytes / (std::max(1, plan.most_rows()) * row * sizeof(T));
     int64_t at_once = std::max(int64_t(1), std::min(fit, plan.most_steps));
     size_t room = projects ? at_once * row : 0;
@@ -66,8 +67,8 @@ void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int
     };
     int items = directions * plan.count();
     int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
-    run_plan(plan, threads, directions, packs || packs_inputs ? directions * G * V : 0, V, pack, run,
-             [](int, int) {});
+    run_plan(plan, threads, directions, packs || packs_inputs ? directions * G * V : 0, V, fetch_ahead,
+             pack, run, [](int, int) {});
 }
 
 // How far tokens are apart so that the same units of many do not lie in the same places of the cache, and
@@ -109,7 +110,8 @@ void backward(Cell cell, Shape shape, const Plan& plan, Backward<T>* at, int dir
         gradients.sum(N * me / team, N * (me + 1) / team);
         gradients.clear(shape.B * me / team, shape.B * (me + 1) / team);
     };
-    run_plan(plan, shape.threads, D, D * (V + inputs), V, pack, run, finish);
+    bool fetch_ahead = matrix * sizeof(T) > plan.own_cache;
+    run_plan(plan, shape.threads, D, D * (V + inputs), V, fetch_ahead, pack, run, finish);
 }
 
 // Weights (G·H, K) in the columns that `forward` reads: (G, V) of K vectors each.

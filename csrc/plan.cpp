@@ -5,7 +5,7 @@
 
 namespace unrolled {
 
-constexpr size_t own_cache = 3 << 19;      // bytes of weights that stay in a core's own cache
+constexpr size_t worth_sharing = 1 << 21;  // bytes of weights of which a core is better off with a part
 constexpr size_t worth_meeting = 1 << 17;  // bytes of weights below which meeting costs too much
 constexpr int full_rows = 24;              // rows a thread that use fetched weights often enough
 
@@ -29,12 +29,12 @@ static std::vector<Rows> group_rows(const Shape& shape, int groups) {
 Plan make_plan(Cell cell, const Shape& shape, int directions, size_t number_bytes) {
     size_t weight_bytes = size_t(cell.gates()) * shape.H * shape.H * number_bytes;
     int threads = std::max(1, shape.threads / directions);
-    bool large = weight_bytes > own_cache, short_of_rows = shape.B < full_rows * threads;
+    bool shares = weight_bytes > worth_sharing && shape.B < full_rows * threads;
     bool few = shape.B < 4 * threads && weight_bytes > worth_meeting;
-    bool by_units = threads > 1 && directions == 1 && ((large && short_of_rows) || few);
+    bool by_units = threads > 1 && directions == 1 && (shares || few);
     int64_t most_steps = shape.B ? *std::max_element(shape.lengths, shape.lengths + shape.B) : 0;
     int groups = by_units ? 1 : std::min(threads, shape.B);
-    Plan plan{by_units, large, group_rows(shape, groups), most_steps, {}};
+    Plan plan{by_units, group_rows(shape, groups), most_steps, {}};
     int rows = 0;
     for (const Rows& group : plan.groups) {
         plan.starts.push_back(rows);

@@ -98,8 +98,8 @@ struct Part {
 // Pack `columns` columns, then run every (direction, group, part), each by one thread; when all are done,
 // every thread finishes its share.
 template <class Pack, class Run, class Finish>
-void run_plan(const Plan& plan, int threads, int directions, int columns, int units, Pack pack,
-              Run run, Finish finish) {
+void run_plan(const Plan& plan, int threads, int directions, int columns, int units, bool fetch_ahead,
+              Pack pack, Run run, Finish finish) {
     int groups = plan.count(), items = directions * groups;
     Meeting alone(1), meeting(threads);
 #pragma omp parallel num_threads(threads)
@@ -108,11 +108,11 @@ void run_plan(const Plan& plan, int threads, int directions, int columns, int un
 #pragma omp for schedule(static)
         for (int column = 0; column < columns; ++column) pack(column);
         if (plan.by_units && team == threads) {
-            run(0, 0, Part{units * me / team, units * (me + 1) / team, plan.large, &meeting});
+            run(0, 0, Part{units * me / team, units * (me + 1) / team, fetch_ahead, &meeting});
         } else {
 #pragma omp for schedule(dynamic, 1)
             for (int item = 0; item < items; ++item)
-                run(item / groups, item % groups, Part{0, units, plan.large, &alone});
+                run(item / groups, item % groups, Part{0, units, fetch_ahead, &alone});
         }
 #pragma omp barrier
         finish(me, team);
