@@ -103,8 +103,8 @@ def step(output: Callable[[], Tensor], upstream: Tensor, leaves: list[Tensor]) -
 def check(ours: list[Tensor], peers: list[Tensor], case: str) -> None:
     """Both sides must say the same before they are timed."""
     for mine, other in zip(ours, peers, strict=True):
-        scale = float(other.abs().max()) + 1e-6
-        worst = float((mine - other).abs().max()) / scale
+        scale = float(other.detach().abs().max()) + 1e-6
+        worst = float((mine - other).detach().abs().max()) / scale
         assert worst < 2e-4, f"{case}: the two sides differ by {worst:.2e} of the largest value"
 
 

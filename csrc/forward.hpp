@@ -33,8 +33,6 @@ struct Packed {
     const T* biases;  // (G + 1, V)  of each gate, and the one inside r ⊙ (U_n h + b)
 };
 
-constexpr size_t kept_bytes = 5 << 19;  // of a thread's gates that the way back finds in the cache
-
 template <class T>
 class ForwardRun {
    public:
@@ -44,7 +42,7 @@ class ForwardRun {
           part_(part), H_(shape.H), G_(cell.gates()), V_(vectors(shape.H, L)),
           apart_(cell.kind == GRU && cell.first == RESET_AFTER ? 2 : -1),
           width_(size_t(G_) * V_ * L), keeps_(at.before != nullptr),
-          streams_(keeps_ && rows.tokens * width_ * sizeof(T) > kept_bytes),
+          streams_(keeps_ && rows.tokens * width_ * sizeof(T) > shape.cache / 4 * 5),
           sources_(packed.inputs ? state.steps_at_once * rows.count() : 0),
           begins_(packed.inputs ? state.steps_at_once : 0) {}
 

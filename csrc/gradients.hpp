@@ -7,8 +7,7 @@
 
 namespace UNROLLED_ISA {
 
-constexpr int64_t most_tokens = 1024;        // whose rows are used for all units before the next
-constexpr size_t weights_at_once = 1 << 20;  // bytes of W that stay in a core's cache
+constexpr int64_t most_tokens = 1024;  // whose rows are used for all units before the next
 
 // Rows of numbers, one a token, which a gate's gradients are multiplied by: x, h before the step, …
 template <class T>
@@ -204,7 +203,7 @@ class Inputs {
    public:
     Inputs(const Shape& shape, const Backward<T>* at, int directions, int K, const T* packed)
         : shape_(shape), at_(at), D_(directions), K_(K), E_(int(at[0].E)), V_(vectors(E_, L)),
-          pieces_(int(std::max<size_t>(1, size_t(K) * E_ * sizeof(T) / weights_at_once))),
+          pieces_(int(std::max<size_t>(1, size_t(K) * E_ * sizeof(T) / (shape.cache / 2)))),
           packed_(packed) {}
 
     // Those of the tokens first … last − 1.

@@ -24,8 +24,8 @@ void sum_biases(Cell cell, int H, const Forward<T>& at, T* biases) {
         }
 }
 
-constexpr size_t projected_bytes = 3 << 17;  // of W x that stay in a core's cache
-constexpr size_t fetched_bytes = 1 << 21;    // where U is fetched at every step anyway: W less often
+// Whether so many bytes of weights, beside all else, are too much for a core's own cache.
+inline bool is_fetched(size_t bytes, const Shape& shape) { return bytes > shape.cache / 4 * 3; }
 
 template <class T>
 void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int directions) {
@@ -35,8 +35,9 @@ void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int
     // For less, packing takes longer than it saves.
     bool pays = plan.most_steps > 2 || shape.B > 16, packs = pays && !at[0].packed;
     bool projects = at[0].input_weights, packs_inputs = projects && !at[0].packed;
-    size_t bytes = row * H * sizeof(T) > plan.own_cache ? fetched_bytes : projected_bytes;
-    bool fetch_ahead = row * (H + E) * sizeof(T) > plan.own_cache;
+    bool fetch_ahead = is_fetched(row * (H + E) * sizeof(T), shape);
+    // W x stays in the cache until it is used; where U is fetched at every step anyway, W is less often.
+    size_t bytes = is_fetched(row * H * sizeof(T), shape) ? shape.cache : shape.cache / 16 * 3;
     int64_t fit = bytes / (std::max(1, plan.most_rows()) * row * sizeof(T));
     int64_t at_once = std::max(int64_t(1), std::min(fit, plan.most_steps));
     size_t room = projects ? at_once * row : 0;
@@ -110,7 +111,7 @@ void backward(Cell cell, Shape shape, const Plan& plan, Backward<T>* at, int dir
         gradients.sum(N * me / team, N * (me + 1) / team);
         gradients.clear(shape.B * me / team, shape.B * (me + 1) / team);
     };
-    bool fetch_ahead = matrix * sizeof(T) > plan.own_cache;
+    bool fetch_ahead = is_fetched(matrix * sizeof(T), shape);
     run_plan(plan, shape.threads, D, D * (V + inputs), V, fetch_ahead, pack, run, finish);
 }
 

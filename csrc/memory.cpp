@@ -7,6 +7,7 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace unrolled {
@@ -82,6 +83,15 @@ void give_back(Block block) {
 void keep_freed_memory() {
     void* volatile never_touched = std::malloc(size_t(31) << 20);
     std::free(never_touched);
+}
+
+size_t core_cache() {
+    constexpr long usual = 1 << 20, least = 1 << 18, most = 1 << 22;
+    long bytes = 0;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+    return size_t(bytes > 0 ? std::clamp(bytes, least, most) : usual);
 }
 
 }  // namespace unrolled

@@ -1,5 +1,5 @@
-// Memory that a call needs for a while, aligned to a cache line and not filled. Compiled once, for every
-// machine.
+// Memory that a call needs for a while, aligned to a cache line and not filled, and what the machine has
+// of the fastest. Compiled once, for every machine.
 #pragma once
 
 #include <cstddef>
@@ -18,5 +18,8 @@ void give_back(Block block);
 
 // Lets the process keep what it frees, as far as the C library does so for programs with large tensors.
 void keep_freed_memory();
+
+// Bytes of the second-level cache of a core.
+size_t core_cache();
 
 }  // namespace unrolled

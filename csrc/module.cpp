@@ -52,6 +52,8 @@ std::vector<const char*> available() {
     return names;
 }
 
+const size_t cache = core_cache();
+
 using Numbers = std::vector<int64_t>;
 
 template <class T>
@@ -65,7 +67,7 @@ struct Sizes {
     Numbers lengths, offsets;
 
     Sizes(const Numbers& n, const Numbers& given)
-        : shape{int(n[0]), int(n[1]), int(n[2]), n[3], nullptr, nullptr},
+        : shape{int(n[0]), int(n[1]), int(n[2]), n[3], nullptr, nullptr, cache},
           lengths(given.empty() ? Numbers(n[0], n[3]) : given), offsets(n[0]) {
         std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), int64_t(0));
         shape.lengths = lengths.data();

@@ -5,7 +5,6 @@
 
 namespace unrolled {
 
-constexpr size_t worth_sharing = 1 << 21;  // bytes of weights of which a core is better off with a part
 constexpr size_t worth_meeting = 1 << 17;  // bytes of weights below which meeting costs too much
 constexpr int full_rows = 24;              // rows a thread that use fetched weights often enough
 
@@ -29,7 +28,7 @@ static std::vector<Rows> group_rows(const Shape& shape, int groups) {
 Plan make_plan(Cell cell, const Shape& shape, int directions, size_t number_bytes) {
     size_t weight_bytes = size_t(cell.gates()) * shape.H * shape.H * number_bytes;
     int threads = std::max(1, shape.threads / directions);
-    bool shares = weight_bytes > worth_sharing && shape.B < full_rows * threads;
+    bool shares = weight_bytes > shape.cache && shape.B < full_rows * threads;
     bool few = shape.B < 4 * threads && weight_bytes > worth_meeting;
     bool by_units = threads > 1 && directions == 1 && (shares || few);
     int64_t most_steps = shape.B ? *std::max_element(shape.lengths, shape.lengths + shape.B) : 0;

@@ -19,10 +19,9 @@ struct Rows {
 
 struct Plan {
     bool by_units;
-    std::vector<Rows> groups;    // of each direction
-    int64_t most_steps;          // of any row
-    std::vector<int> starts;     // of each group: how many rows the groups before it have
-    size_t own_cache = 3 << 19;  // bytes of weights that stay in a core's own cache
+    std::vector<Rows> groups;  // of each direction
+    int64_t most_steps;        // of any row
+    std::vector<int> starts;   // of each group: how many rows the groups before it have
 
     int count() const { return int(groups.size()); }
 

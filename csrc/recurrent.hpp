@@ -5,6 +5,7 @@
 // offsets[b] … offsets[b] + lengths[b] − 1. A direction that runs backwards reads them from the end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace unrolled {
@@ -31,6 +32,7 @@ struct Shape {
     int64_t steps;           // T: where the padding ends
     const int64_t* lengths;  // (B,)
     const int64_t* offsets;  // (B,)  how many tokens the rows before have
+    size_t cache;            // bytes of a core's own
 
     int64_t tokens() const { return B ? offsets[B - 1] + lengths[B - 1] : 0; }
 };
