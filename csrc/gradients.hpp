@@ -157,13 +157,13 @@ class Parameters {
     void add_up(const Term<T>& term, const typename Term<T>::Sum& sum, const Block& block) const {
         for (int unit = block.first; unit < block.last; unit += L) {
             int lanes = std::min(L, block.last - unit);
-            Vec<T> total = block.from ? load(sum.out + unit, lanes) : Vec<T>{};
+            Vec<T> total{};
             for (int64_t n = block.from; n < block.from + block.tokens; ++n) {
                 Vec<T> value = load(term.left + n * term.step + unit, lanes);
                 if (sum.factors) value *= load(sum.factors[n] + unit, lanes);
                 total += value;
             }
-            store(sum.out + unit, total, lanes);
+            store(sum.out + unit, block.from ? load(sum.out + unit, lanes) + total : total, lanes);
         }
     }
 

@@ -163,7 +163,7 @@ class Call(NamedTuple):
         addresses, ways, alive = [], [], []
         for direction, weights in enumerate(every):
             way = self._way(weights, wanted[1 + direction * fields :], own)
-            made = way.gradients if own else [None, None, None, None, way.gradients[4]]
+            made = way.gradients if own else [None, None, *way.gradients[2:]]
             whole, skip = [_whole(t) for t in weights], direction * B * H * size
             addresses.append(
                 [
@@ -236,8 +236,8 @@ class Way(NamedTuple):
         return [ih, hh, bias_ih, bias_ih if bias_hh is None else bias_hh, peephole]
 
     def multiply(self, flat: Tensor, keep: Kept) -> None:
-        """The gradients of large weights and their biases: sums over all tokens at once."""
-        ih, hh, bias_ih, bias_hh, _ = self.gradients
+        """The gradients of large weights: sums over all tokens at once."""
+        ih, hh, *_ = self.gradients
         gates, inner, before = self.gates, self.inner, keep.before
         assert gates is not None
         assert before is not None
@@ -251,11 +251,6 @@ class Way(NamedTuple):
                 torch.mm(inner.t(), before, out=hh[by_h:])
             elif keep.inner is not None:
                 torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
-        if bias_ih is not None:
-            torch.sum(gates, 0, out=bias_ih)
-            if bias_hh is not None and inner is not None:
-                bias_hh[:by_h] = bias_ih[:by_h]
-                torch.sum(inner, 0, out=bias_hh[by_h:])
 
 
 def in_rows(x: Tensor) -> Tensor:
