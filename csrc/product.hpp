@@ -13,6 +13,7 @@
 namespace UNROLLED_ISA {
 
 constexpr int most_columns = 4, most_rows = 8;
+constexpr int vectors_ahead = 4;  // of a column, on their way into the first-level cache
 
 constexpr int tile_rows(int columns) {
     return std::min(most_rows, UNROLLED_ACCUMULATORS / columns);
@@ -63,7 +64,11 @@ inline void tile(const Left<T>& left, const Columns<T>& columns, int K, const St
     for (int k = 0; k < K; ++k, at += step) {
         Vec<T> weight[C];
 #pragma GCC unroll 4
-        for (int c = 0; c < C; ++c) weight[c] = load(column[c] + k * Lanes<T>::count);
+        for (int c = 0; c < C; ++c) {
+            weight[c] = load(column[c] + k * Lanes<T>::count);
+            if (UNROLLED_VECTOR_BYTES == 64 && R > 2)  // a whole line, and time to load more than what is used
+                __builtin_prefetch(column[c] + (k + vectors_ahead) * Lanes<T>::count);
+        }
         __builtin_prefetch(ahead + k * Lanes<T>::count, 0, 2);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
