@@ -138,3 +138,14 @@ def test_shapes_of_a_batch_of_16_rows_of_512_steps(layers, bidirectional, featur
     y, (h, c) = net(torch.randn(16, 512, 32))
     assert y.shape == (16, 512, features)
     assert h.shape == c.shape == (states, 16, 128)
+
+
+@main_cells
+def test_a_weight_may_be_a_function_of_other_parameters(cell):
+    net, x = build(3, 4, cell=cell, layers=2), random(2, 6, 3)
+    expected = net(x)[0]
+    torch.nn.utils.parametrizations.weight_norm(net, "weight_hh_l1")
+    got = net(x)[0]
+    assert_close(got, expected)
+    got.sin().sum().backward()
+    assert all(bool(p.grad.any()) for p in net.parameters())

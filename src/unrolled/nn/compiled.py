@@ -77,7 +77,7 @@ def _forward(
     x: Tensor, lengths: Tensor, tensors: list[Tensor], names: list[str], D: int, save: bool
 ) -> list[Tensor]:
     cell = _cell(names)
-    call = Call(cell, find_rows(x, lengths), D, x.dtype)
+    call = Call(cell, find_rows(x, lengths), D)
     y, last, kept = call.forward(x, _spread(tensors, cell, D), save=save)
     places = x.size(0) * x.size(1)
     room = [t.resize_(places, t.size(1)) for keep in kept for t in keep if t is not None]
@@ -103,7 +103,7 @@ def _backward(
     D: int,
 ) -> list[Tensor]:
     cell = _cell(names)
-    call = Call(cell, find_rows(x, lengths), D, x.dtype)
+    call = Call(cell, find_rows(x, lengths), D)
     N, used = call.rows.tokens, iter(room)
     fields = [[next(used)[:N] if filled else None for filled in _keeps(cell)] for _ in range(D)]
     kept = [Kept(*own) for own in fields]

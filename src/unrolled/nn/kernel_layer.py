@@ -20,7 +20,7 @@ def run_layer(
     learns = torch.is_grad_enabled() and any(
         t is not None and t.requires_grad for t in (x, *tensors)
     )
-    call = Call(cell, rows, len(weights), x.dtype)
+    call = Call(cell, rows, len(weights))
     if learns:
         y, *last = _Layer.apply(call, x, *tensors)  # type: ignore[no-untyped-call]
     else:

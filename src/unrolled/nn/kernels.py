@@ -67,7 +67,6 @@ class Call(NamedTuple):
     cell: Cell
     rows: Rows
     directions: int
-    dtype: torch.dtype
 
     def split(self, tensors: Sequence[Tensor | None]) -> tuple[list[Weights], list[Tensor | None]]:
         """Each direction's weights, and the first state, of no tensors where it is zero."""

@@ -55,7 +55,7 @@ class Prepared:
         self, layer: int, x: Tensor, first: State | None, rows: Rows
     ) -> tuple[Tensor, State]:
         own = self._layers[layer]
-        call = kernels.Call(self._cell, rows, len(own), self._dtype)
+        call = kernels.Call(self._cell, rows, len(own))
         tensors = [t for d in own for t in d.weights]
         ready = [d.packed for d in own]
         y, last, _ = call.forward(x, [*tensors, *(first or ())], save=False, ready=ready)
