@@ -146,8 +146,8 @@ class BackwardRun {
                    g = load(at_.gates + at + 2 * H_, lanes),
                    o = load(at_.gates + at + 3 * H_, lanes);
             Vec<T> c = load(at_.cells + token(row) * H_ + v * L, lanes);
-            const T* cells_before = before(row);
-            Vec<T> c_before = cells_before ? load(cells_before + v * L, lanes) : Vec<T>{};
+            const T* earlier = cells_before(row);
+            Vec<T> c_before = earlier ? load(earlier + v * L, lanes) : Vec<T>{};
             bool squashed = cell_.first == OUTPUT_TANH;
             Vec<T> shown = squashed ? tanh<T>(c) : c;
             Vec<T> d_o = dh * shown * o * (T(1) - o);
@@ -173,7 +173,7 @@ class BackwardRun {
     }
 
     // c before this step: that of the step before, or the first, null for zeros.
-    const T* before(int row) const {
+    const T* cells_before(int row) const {
         if (now_ == 0) return row_of(at_.first_c, row, H_);
         return at_.cells + (token(row) + (at_.reverse ? 1 : -1)) * H_;
     }

@@ -48,10 +48,9 @@ class Rows:
     def mirror(self) -> Tensor:
         """(B·T,) where in the flat batch the mirror image of each step within its row is."""
         t = torch.arange(self.steps, device=self.device)
+        begins = self.steps * torch.arange(self.count, device=self.device)[:, None]  # (B, 1)
         mirror = torch.where(self.beyond, t, self.lengths[:, None] - 1 - t)  # (B, T)
-        return (
-            mirror + self.steps * torch.arange(self.count, device=self.device)[:, None]
-        ).flatten()
+        return (begins + mirror).flatten()
 
     @cached_property
     def places(self) -> Tensor:
