@@ -149,6 +149,26 @@ void softmax(bool wide, const Numbers& numbers, double smoothing, int threads) {
         kernels->softmax32(softmax_of<float>(numbers, smoothing), threads);
 }
 
+template <class T>
+Chain<T> chain_of(const Numbers& n) {
+    return {at<T>(n[0]), at<T>(n[1]), at<int64_t>(n[2]), n[3], n[4], n[5], at<double>(n[6]),
+            at<T>(n[7]), at<T>(n[8]), at<int64_t>(n[9]), at<T>(n[10])};
+}
+
+void chain_sums(bool wide, const Numbers& numbers, int threads) {
+    if (wide)
+        kernels->chain_sums64(chain_of<double>(numbers), threads);
+    else
+        kernels->chain_sums32(chain_of<float>(numbers), threads);
+}
+
+void chain_best(bool wide, const Numbers& numbers, int threads) {
+    if (wide)
+        kernels->chain_best64(chain_of<double>(numbers), threads);
+    else
+        kernels->chain_best32(chain_of<float>(numbers), threads);
+}
+
 void use(const char* name) {
     for (const Kernels* candidate : supported())
         if (std::string(candidate->name) == name) {
@@ -171,5 +191,7 @@ NB_MODULE(_kernels, module) {
     module.def("packed_size", &packed_size);
     module.def("pack", &pack, nb::call_guard<nb::gil_scoped_release>());
     module.def("softmax", &softmax, nb::call_guard<nb::gil_scoped_release>());
+    module.def("chain_sums", &chain_sums, nb::call_guard<nb::gil_scoped_release>());
+    module.def("chain_best", &chain_best, nb::call_guard<nb::gil_scoped_release>());
     bind_ngram(module);
 }

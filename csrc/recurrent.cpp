@@ -1,4 +1,5 @@
 // Compiled once an instruction set; UNROLLED_ISA names it.
+#include "chain.hpp"
 #include "layer.hpp"
 #include "softmax.hpp"
 
@@ -10,8 +11,9 @@ namespace UNROLLED_ISA {
 extern const unrolled::Kernels kernels;
 const unrolled::Kernels kernels = {
     UNROLLED_TEXT(UNROLLED_ISA), forward<float>,     forward<double>,   backward<float>,
-    backward<double>,            pack_gates<float>, pack_gates<double>, softmax<float>,
-    softmax<double>,             UNROLLED_VECTOR_BYTES,
+    backward<double>,            pack_gates<float>,  pack_gates<double>, softmax<float>,
+    softmax<double>,             chain_sums<float>,  chain_sums<double>, chain_best<float>,
+    chain_best<double>,          UNROLLED_VECTOR_BYTES,
 };
 
 }  // namespace UNROLLED_ISA

@@ -110,6 +110,20 @@ struct Softmax {
     T smoothing;
 };
 
+// Scores of tags and of moves from tag to tag, and what comes of them.
+template <class T>
+struct Chain {
+    const T* scores;         // (B, T, K)
+    const T* transitions;    // (K, K)  from row to column
+    const int64_t* lengths;  // (B,)  each in 1..T
+    int64_t B, steps, K;
+    double* log_z;   // (B,)
+    T* nodes;        // (B, T, K)  P(y_t = j), 0 in the padding
+    T* edges;        // (K, K)  P(y_t = i, y_{t+1} = j), summed over all steps; null: log Z alone
+    int64_t* paths;  // (B, T)  the best tags, 0 in the padding
+    T* best;         // (B,)  their scores
+};
+
 struct Plan;  // which thread runs which rows: plan.hpp
 
 // The kernels of one instruction set.
@@ -123,6 +137,10 @@ struct Kernels {
     void (*pack64)(const double* weights, int G, int H, int K, double* packed);
     void (*softmax32)(const Softmax<float>&, int threads);
     void (*softmax64)(const Softmax<double>&, int threads);
+    void (*chain_sums32)(const Chain<float>&, int threads);
+    void (*chain_sums64)(const Chain<double>&, int threads);
+    void (*chain_best32)(const Chain<float>&, int threads);
+    void (*chain_best64)(const Chain<double>&, int threads);
     int bytes;  // of a vector
 };
 

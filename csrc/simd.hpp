@@ -167,6 +167,25 @@ UNROLLED_INLINE Vec<T> expm1(Vec<T> x) {
     return p.scale * p.above_1 + (p.scale - T(1));
 }
 
+// log x for x of 1 and more: x = 2^n m with m in [√½, √2), and log m = 2 (s + s³/3 + s⁵/5 + …), where
+// s = (m − 1) / (m + 1).
+template <class T>
+UNROLLED_INLINE Vec<T> log(Vec<T> x) {
+    using C = ExpConstants<T>;
+    using Bits = typename Lanes<T>::ivec;
+    Bits least = (Bits)splat<T>(T(0.70710678118654752)), above = (Bits)x - least;
+    Bits whole = above >> C::mantissa;
+    Vec<T> n = __builtin_convertvector(whole, Vec<T>);
+    Vec<T> m = (Vec<T>)(above - (whole << C::mantissa) + least);
+    Vec<T> s = (m - T(1)) / (m + T(1)), square = s * s;
+    constexpr int terms = sizeof(T) == 4 ? 5 : 11;
+    Vec<T> series = splat<T>(T(2.0 / (2 * terms - 1)));
+#pragma GCC unroll 16
+    for (int term = terms - 2; term >= 0; --term) series = series * square + T(2.0 / (2 * term + 1));
+    Vec<T> y = n * C::ln2_high + (n * C::ln2_low + s * series);
+    return x != x ? x : y;
+}
+
 // 1 / x for x of 1 and more. A division takes as long as eight products: where the machine can guess
 // 14 bits, one step of Newton's gives the others.
 template <class T>

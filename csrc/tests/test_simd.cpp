@@ -76,6 +76,8 @@ void check() {
     check_grid<T>("exp", [](Vec<T> x) { return exp<T>(x < T(0) ? x : -x); },
                   [=](long double x) { return std::exp(std::max<long double>(-std::abs(x), least)); });
     check_value<T>("exp", [](Vec<T> x) { return exp<T>(x); }, 0, 1);
+    check_grid<T>("log", [](Vec<T> x) { return log<T>(T(1) + (x < T(0) ? -x : x)); },
+                  [](long double x) { return std::log((long double)T(1 + std::abs(T(x)))); });
     const T infinity = std::numeric_limits<T>::infinity(), most = std::numeric_limits<T>::max();
     const T none = std::numeric_limits<T>::quiet_NaN();
     for (T huge : {infinity, most, T(1e4)}) {
@@ -90,6 +92,7 @@ void check() {
     }
     check_value<T>("sigmoid", s, none, none);
     check_value<T>("tanh", t, none, none);
+    check_value<T>("log", [](Vec<T> x) { return log<T>(x); }, none, none);
 }
 
 }  // namespace

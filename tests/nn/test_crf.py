@@ -1,4 +1,7 @@
-"""The CRF against enumeration of all paths, finite differences and pytorch-crf."""
+"""The CRF against enumeration of all paths, finite differences and pytorch-crf.
+
+Every test runs on the kernels and on torch's operators.
+"""
 
 from itertools import pairwise, product
 
@@ -7,9 +10,24 @@ import torch
 from networks import numeric_gradient, relative_error
 from torch import Tensor
 
-from unrolled.nn.crf import CRF, Moves, crf_marginals, n_best_paths
+from unrolled.nn import kernels
+from unrolled.nn.crf import (
+    CRF,
+    Moves,
+    crf_marginals,
+    crf_marginals_by_torch,
+    log_partition,
+    n_best_paths,
+)
 
 LENGTHS = torch.tensor([4, 1, 3])
+
+
+@pytest.fixture(autouse=True, params=["kernels", "torch"])
+def way(request, monkeypatch) -> str:
+    if request.param == "torch":
+        monkeypatch.setattr(kernels, "can_take", lambda *tensors: False)
+    return request.param
 
 
 def crf_of(tags: int, *, moves: Moves | None = None, spread: float = 1.0) -> CRF:
@@ -211,9 +229,9 @@ def test_a_long_sentence_in_float32():
 def test_pairs_are_summed_in_pieces_alike(monkeypatch):
     crf, emissions, _ = example(4)
     transitions = crf.transitions.detach()
-    whole = crf_marginals(emissions, transitions, LENGTHS)
+    whole = crf_marginals_by_torch(emissions, transitions, LENGTHS)
     monkeypatch.setattr("unrolled.nn.crf.NUMBERS_AT_ONCE", 33)
-    pieces = crf_marginals(emissions, transitions, LENGTHS)
+    pieces = crf_marginals_by_torch(emissions, transitions, LENGTHS)
     for first, second in zip(whole, pieces, strict=True):
         torch.testing.assert_close(first, second, rtol=1e-14, atol=1e-14)
     assert whole[2].sum() == pytest.approx(int((LENGTHS - 1).sum()), abs=1e-12)
@@ -224,6 +242,27 @@ def test_paths_without_ends_and_with_ties():
     paths, scores = n_best_paths(emissions, torch.zeros(2, 2), torch.tensor([3]), n=8)
     assert sorted(map(tuple, paths[0].tolist())) == list(product(range(2), repeat=3))
     assert bool((scores == 0).all())
+
+
+def test_layouts_in_memory_and_no_sentences():
+    crf, scores, _ = example(5)
+    moves, lengths = crf.transitions.detach(), LENGTHS
+    turned = scores.transpose(0, 1).contiguous().transpose(0, 1)
+    spread = torch.stack([lengths, lengths], dim=1)[:, 0]
+    expected = crf_marginals(scores, moves, lengths)
+    found = crf_marginals(turned, moves.t().contiguous().t(), spread)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    none = scores[:0], moves, lengths[:0]
+    assert [t.shape for t in crf_marginals(*none)] == [(0,), (0, 4, 5), (5, 5)]
+    assert not crf_marginals(*none)[2].any()
+    assert n_best_paths(*none, n=1)[0].shape == (0, 1, 4)
+
+
+def test_a_number_that_is_none_shows():
+    crf, scores, _ = example()
+    scores[2, 0, 1] = torch.nan
+    log_z = log_partition(scores, crf.transitions.detach(), LENGTHS)
+    assert log_z.isnan().nonzero().flatten().tolist() == [2]
 
 
 # ------------------------------------------------------------------ the peer

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from unrolled.nn import kernels
+
 FORBIDDEN = -10_000.0  # finite: a sentence that no allowed path fits still has a path
 NUMBERS_AT_ONCE = 1 << 22  # of pair probabilities that are held at one time
 
@@ -56,8 +58,7 @@ class CRF(nn.Module):
     def nats(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """−log P of the right tags (B, T) of each sentence: (B,)."""
         scores, transitions = self._scores(emissions, lengths)
-        logs, shifts = scan(scores.transpose(0, 1)[:, None], transitions[None])
-        log_z = _log_partition(logs[:, 0], shifts[:, 0], lengths)
+        log_z = log_partition(scores, transitions, lengths)
         return log_z - path_scores(scores, transitions, tags, lengths)
 
     @torch.no_grad()
@@ -129,6 +130,15 @@ def crf_marginals(
     Returns log Z (B,) in float64; P(y_t = j) (B, T, K), 0 in the padding; and
     P(y_t = i, y_{t+1} = j) summed over the steps of all sentences (K, K).
     """
+    if kernels.can_take(emissions, transitions, lengths):
+        return kernels.chain_sums(emissions, transitions, lengths)
+    return crf_marginals_by_torch(emissions, transitions, lengths)
+
+
+def crf_marginals_by_torch(
+    emissions: Tensor, transitions: Tensor, lengths: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same without kernels, from both ends at once."""
     B, T, _ = emissions.shape
     steps = torch.arange(T)
     mirror = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)  # (B, T)
@@ -142,6 +152,14 @@ def crf_marginals(
     nodes = (to_here + from_here - emissions).softmax(dim=2).masked_fill_(beyond, 0.0)
     edges = _summed_pairs(to_here[:, :-1], from_here[:, 1:], transitions, ~beyond[:, 1:, 0])
     return _log_partition(logs[:, 0], shifts[:, 0], lengths), nodes, edges
+
+
+def log_partition(emissions: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
+    """log Z (B,) in float64."""
+    if kernels.can_take(emissions, transitions, lengths):
+        return kernels.chain_log_z(emissions, transitions, lengths)
+    logs, shifts = scan(emissions.transpose(0, 1)[:, None], transitions[None])
+    return _log_partition(logs[:, 0], shifts[:, 0], lengths)
 
 
 def scan(emissions: Tensor, transitions: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,6 +208,16 @@ def n_best_paths(
     emissions: Tensor, transitions: Tensor, lengths: Tensor, *, n: int
 ) -> tuple[Tensor, Tensor]:
     """The n best paths (B, n, T) and their scores (B, n); −∞ where there are fewer."""
+    if n == 1 and kernels.can_take(emissions, transitions, lengths):
+        paths, best = kernels.chain_best(emissions, transitions, lengths)
+        return paths[:, None], best[:, None]
+    return n_best_paths_by_torch(emissions, transitions, lengths, n=n)
+
+
+def n_best_paths_by_torch(
+    emissions: Tensor, transitions: Tensor, lengths: Tensor, *, n: int
+) -> tuple[Tensor, Tensor]:
+    """The same without kernels."""
     B, T, K = emissions.shape
     best = emissions.new_full((B, K, n), -torch.inf)
     best[:, :, 0] = emissions[:, 0]

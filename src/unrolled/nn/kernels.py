@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from unrolled.errors import ConfigError
 from unrolled.nn.cells import (
     ACTIVATIONS,
     OUTPUTS,
@@ -24,7 +25,7 @@ from unrolled.nn.cells import (
     State,
     Weights,
 )
-from unrolled.nn.rows import Rows
+from unrolled.nn.rows import Rows, find_rows
 from unrolled.nn.transforms import is_ordinary
 
 try:
@@ -275,11 +276,11 @@ def pair(state: Sequence[Tensor | None], skip: int) -> list[int]:
     return [*(0 if s is None else s.data_ptr() + skip for s in state), 0, 0][:2]
 
 
-def can_soften(z: Tensor, bias: Tensor, targets: Tensor) -> bool:
-    """Whether the kernels are there and take these tensors."""
-    if _kernels is None or z.dtype not in TYPES or torch.compiler.is_dynamo_compiling():
+def can_take(first: Tensor, second: Tensor, places: Tensor) -> bool:
+    """Whether the kernels are there and take these tensors: numbers of one type, and integers."""
+    if _kernels is None or first.dtype not in TYPES or torch.compiler.is_dynamo_compiling():
         return False
-    tensors, types = (z, bias, targets), (z.dtype, z.dtype, torch.int64)
+    tensors, types = (first, second, places), (first.dtype, first.dtype, torch.int64)
     return is_ordinary(tensors) and all(
         t.is_cpu and t.dtype == dtype for t, dtype in zip(tensors, types, strict=True)
     )
@@ -294,6 +295,51 @@ def soften(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor
     addresses = [t.data_ptr() for t in (z, whole, wanted, nats)]
     _kernels.softmax(z.dtype == TYPES[1], [*addresses, N, V], smoothing, torch.get_num_threads())
     return nats
+
+
+def chain_sums(
+    scores: Tensor, transitions: Tensor, lengths: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What crf.crf_marginals returns, of scores (B, T, K) and moves (K, K)."""
+    log_z = scores.new_empty(len(scores), dtype=torch.float64)
+    nodes = scores.new_empty(scores.shape)
+    edges = scores.new_empty(transitions.shape)
+    _chain(_kernels.chain_sums, (scores, transitions, lengths), (log_z, nodes, edges, None, None))
+    return log_z, nodes, edges
+
+
+def chain_log_z(scores: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
+    """log Z (B,) in float64 alone."""
+    log_z = scores.new_empty(len(scores), dtype=torch.float64)
+    out = (log_z, None, None, None, None)
+    _chain(_kernels.chain_sums, (scores, transitions, lengths), out)
+    return log_z
+
+
+def chain_best(scores: Tensor, transitions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The best tags (B, T), 0 in the padding, and their scores (B,)."""
+    paths, best = lengths.new_empty(scores.shape[:2]), scores.new_empty(len(scores))
+    out = (None, None, None, paths, best)
+    _chain(_kernels.chain_best, (scores, transitions, lengths), out)
+    return paths, best
+
+
+def _chain(
+    run: Callable[[bool, list[int], int], None],
+    given: tuple[Tensor, Tensor, Tensor],
+    out: Sequence[Tensor | None],
+) -> None:
+    scores, transitions, lengths = given
+    K = scores.size(2)
+    if transitions.shape != (K, K):
+        raise ConfigError(
+            f"transitions is of shape {tuple(transitions.shape)}, but must be ({K}, {K}), for the "
+            f"scores are of {K} tags."
+        )
+    find_rows(scores, lengths)  # which checks the lengths
+    whole = [t.contiguous() for t in given]
+    numbers = [*map(address, whole), *scores.shape, *map(address, out)]
+    run(scores.dtype == TYPES[1], numbers, torch.get_num_threads())
 
 
 def _index(names: Any, name: str) -> int:

@@ -80,7 +80,7 @@ class _SummedNats(torch.autograd.Function):
         smoothing: float,
     ) -> Tensor:
         z = hidden @ weight.t()  # (N, V)
-        soften = kernels.soften if kernels.can_soften(z, bias, targets) else _soften
+        soften = kernels.soften if kernels.can_take(z, bias, targets) else _soften
         total = soften(z, bias, targets, smoothing).sum()
         ctx.save_for_backward(z, hidden, weight)
         return total

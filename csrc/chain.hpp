@@ -1,0 +1,219 @@
+// A linear chain over the tags of sentences (CRF): sums over all sequences of tags, and the best one.
+//
+// Forward in logarithms, the largest of each step taken off, so that numbers stay small:
+//
+//     α_1 = e_1,   β_t(j) = log Σ_i exp(α_{t−1}(i) + A_ij),   α_t = e_t + β_t,   log Z = log Σ_j exp α_T(j)
+//
+// Back in probabilities:
+//
+//     P(y_t = i, y_{t+1} = j) = exp(α_t(i) + A_ij − β_{t+1}(j)) · P(y_{t+1} = j),   P(y_t = i) = Σ_j P(y_t = i, y_{t+1} = j)
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "schedule.hpp"
+
+namespace UNROLLED_ISA {
+
+// e^x, and 0 where that is none of T's numbers.
+template <class T>
+UNROLLED_INLINE Vec<T> vanishing_exp(Vec<T> x) {
+    return x < ExpConstants<T>::least ? Vec<T>{} : exp<T>(x);
+}
+
+// Sentences, one after the other. A step's tags lie in whole vectors; those beyond the last one never happen.
+template <class T>
+class ChainRun {
+   public:
+    explicit ChainRun(const Chain<T>& at)
+        : at_(at), K_(int(at.K)), V_(vectors(K_, L)), width_(V_ * L), moves_(K_ * width_),
+          logs_(at.steps * width_), sums_(at.steps * width_), from_(at.paths ? at.steps * width_ : 0),
+          node_(width_), earlier_(width_) {
+        for (int lane = 0; lane < L; ++lane)
+            beyond_[lane] = lane < K_ - (V_ - 1) * L ? T(0) : -std::numeric_limits<T>::infinity();
+        for (int i = 0; i < K_; ++i)
+            for (int v = 0; v < V_; ++v)
+                store(moves_.data() + i * width_ + v * L,
+                      load(at.transitions + int64_t(i) * K_ + v * L, K_ - v * L));
+    }
+
+    // log Z of a sentence; P of its tags, and P of its pairs added to edges (K, V), where there are any.
+    UNROLLED_FLAT void sum(int64_t row, T* edges) {
+        double taken = forward(row);
+        T total = soften(logs(steps(row) - 1));
+        at_.log_z[row] = taken + std::log(double(total));
+        if (edges) backward(row, edges);
+    }
+
+    // The best sequence of tags and its score.
+    UNROLLED_FLAT void best(int64_t row) {
+        for (int64_t t = 0; t < steps(row); ++t)
+            for (int v = 0; v < V_; ++v) {
+                Vec<T> score = emission(row, t, v);
+                if (t) score += best_move(t, v);
+                store(logs(t) + v * L, score);
+            }
+        const T* last = logs(steps(row) - 1);
+        int64_t tag = std::max_element(last, last + K_) - last;
+        at_.best[row] = last[tag];
+        int64_t* path = at_.paths + row * at_.steps;
+        std::fill(path + steps(row), path + at_.steps, int64_t(0));
+        for (int64_t t = steps(row) - 1; t >= 0; --t) {
+            path[t] = tag;
+            tag = int64_t(from_.data()[t * width_ + tag]);
+        }
+    }
+
+   private:
+    static constexpr int L = Lanes<T>::count;
+    using Places = typename Lanes<T>::ivec;
+    using Place = typename Lanes<T>::bits;
+
+    int64_t steps(int64_t row) const { return at_.lengths[row]; }
+
+    T* logs(int64_t t) const { return logs_.data() + t * width_; }
+
+    T* sums(int64_t t) const { return sums_.data() + t * width_; }
+
+    Vec<T> emission(int64_t row, int64_t t, int v) const {
+        Vec<T> value = load(at_.scores + (row * at_.steps + t) * K_ + v * L, K_ - v * L);
+        return v == V_ - 1 ? value + beyond_ : value;
+    }
+
+    // α_{t−1}(i) + A_ij for the tags j of vector v.
+    UNROLLED_INLINE Vec<T> way(const T* logs, int i, int v) const {
+        return load(moves_.data() + i * width_ + v * L) + logs[i];
+    }
+
+    // Leaves α and β of all steps; what was taken off them.
+    double forward(int64_t row) {
+        double taken = 0;
+        for (int64_t t = 0; t < steps(row); ++t) {
+            Vec<T> tops = splat(-std::numeric_limits<T>::infinity());
+            for (int v = 0; v < V_; ++v) {
+                Vec<T> value = emission(row, t, v);
+                if (t) {
+                    Vec<T> sum = log_sum(logs(t - 1), v);
+                    store(sums(t) + v * L, sum);
+                    value += sum;
+                }
+                store(logs(t) + v * L, value);
+                tops = value > tops ? value : tops;
+            }
+            T top = tops[0];
+            for (int lane = 1; lane < L; ++lane) top = std::max(top, T(tops[lane]));
+            for (int v = 0; v < V_; ++v) store(logs(t) + v * L, load(logs(t) + v * L) - top);
+            taken += top;
+        }
+        return taken;
+    }
+
+    Vec<T> log_sum(const T* before, int v) const {
+        Vec<T> top = way(before, 0, v), total{};
+        for (int i = 1; i < K_; ++i) {
+            Vec<T> score = way(before, i, v);
+            top = score > top ? score : top;
+        }
+        for (int i = 0; i < K_; ++i) total += vanishing_exp<T>(way(before, i, v) - top);
+        return top + log<T>(total);
+    }
+
+    // P of the last step's tags; what they were divided by.
+    T soften(const T* last) {
+        Vec<T> sums{};
+        for (int v = 0; v < V_; ++v) sums += vanishing_exp<T>(load(last + v * L));
+        T total = UNROLLED_ISA::sum<T>(sums);
+        for (int v = 0; v < V_; ++v)
+            store(node_.data() + v * L, vanishing_exp<T>(load(last + v * L)) / total);
+        return total;
+    }
+
+    void backward(int64_t row, T* edges) {
+        T* nodes = at_.nodes + row * at_.steps * K_;
+        std::fill(earlier_.data(), earlier_.data() + width_, T(0));
+        for (int64_t t = steps(row) - 1;; --t) {
+            std::copy(node_.data(), node_.data() + K_, nodes + t * K_);
+            if (t == 0) break;
+            T total = 0;
+            for (int i = 0; i < K_; ++i) total += earlier_.data()[i] = pairs(t, i, edges + i * width_);
+            for (int v = 0; v < V_; ++v)  // 1 in all, but for rounding
+                store(node_.data() + v * L, load(earlier_.data() + v * L) / total);
+        }
+        std::fill(nodes + steps(row) * K_, nodes + at_.steps * K_, T(0));
+    }
+
+    // P of tag i before step t, from those of what may follow it.
+    T pairs(int64_t t, int i, T* edges) const {
+        Vec<T> all{};
+        for (int v = 0; v < V_; ++v) {
+            Vec<T> pair = vanishing_exp<T>(way(logs(t - 1), i, v) - load(sums(t) + v * L)) *
+                          load(node_.data() + v * L);
+            store(edges + v * L, load(edges + v * L) + pair);
+            all += pair;
+        }
+        return UNROLLED_ISA::sum<T>(all);
+    }
+
+    // max_i of α_{t−1}(i) + A_ij, and which i: of equals the first.
+    Vec<T> best_move(int64_t t, int v) const {
+        Vec<T> top = way(logs(t - 1), 0, v);
+        Places from{};
+        for (int i = 1; i < K_; ++i) {
+            Vec<T> score = way(logs(t - 1), i, v);
+            from = score > top ? Places{} + Place(i) : from;
+            top = score > top ? score : top;
+        }
+        std::memcpy(from_.data() + t * width_ + v * L, &from, sizeof from);
+        return top;
+    }
+
+    const Chain<T>& at_;
+    int K_, V_;
+    int64_t width_;
+    Vec<T> beyond_;  // 0 for tags, −∞ beyond the last one
+    Buffer<T> moves_, logs_, sums_;
+    Buffer<Place> from_;
+    Buffer<T> node_, earlier_;  // P of a step's tags, and of the step before
+};
+
+// Sentences fall into so many chunks however many threads there are, so that sums have the same bits.
+constexpr int64_t most_chunks = 16;
+
+// Each(run, row, chunk) for every sentence, those of a chunk one after the other.
+template <class T, class Each>
+void each_sentence(const Chain<T>& at, int threads, Each each) {
+    int64_t chunks = std::min(at.B, most_chunks);
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+        ChainRun<T> run(at);
+        for (int64_t row = at.B * chunk / chunks; row < at.B * (chunk + 1) / chunks; ++row)
+            each(run, row, chunk);
+    }
+}
+
+template <class T>
+void chain_sums(const Chain<T>& at, int threads) {
+    int64_t width = vectors(int(at.K), Lanes<T>::count) * Lanes<T>::count, size = at.K * width;
+    int64_t all = at.edges ? most_chunks * size : 0;
+    Buffer<T> edges(all);
+    std::fill(edges.data(), edges.data() + all, T(0));
+    each_sentence(at, threads, [&](ChainRun<T>& run, int64_t row, int64_t chunk) {
+        run.sum(row, at.edges ? edges.data() + chunk * size : nullptr);
+    });
+    for (int64_t i = 0; at.edges && i < at.K; ++i)
+        for (int64_t j = 0; j < at.K; ++j) {
+            T total = 0;
+            for (int64_t chunk = 0; chunk < most_chunks; ++chunk)
+                total += edges.data()[chunk * size + i * width + j];
+            at.edges[i * at.K + j] = total;
+        }
+}
+
+template <class T>
+void chain_best(const Chain<T>& at, int threads) {
+    each_sentence(at, threads, [](ChainRun<T>& run, int64_t row, int64_t) { run.best(row); });
+}
+
+}  // namespace UNROLLED_ISA
