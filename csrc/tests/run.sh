@@ -1,6 +1,7 @@
 #!/bin/sh
 # Build and run the C++ tests under the sanitisers, in the folder given: run.sh FOLDER [ISA…]
 #
+# "arm" runs them on an emulated ARM, without sanitisers: for it g++-aarch64-linux-gnu and qemu-user must be there.
 # The thread sanitiser cannot see OpenMP's own waiting, so that build goes without: there run_plan
 # is serial, and the tests' own teams of threads are what it follows.
 set -eu
@@ -17,7 +18,7 @@ build_and_run() { # name of the instruction set, its flags, the sanitiser's flag
         ${CXX:-c++} -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=fast -fno-math-errno \
             -fno-sanitize-recover=all -DUNROLLED_ISA="$1" $2 $3 \
             "$here/test_$test.cpp" "$here/../plan.cpp" "$here/../memory.cpp" -lgomp -o "$program"
-        "$program"
+        ${RUNNER:-} "$program"
     done
 }
 
@@ -27,5 +28,6 @@ for isa in ${*:-portable native threads}; do
     portable) build_and_run portable "" "$memory" ;;
     native) build_and_run native -march=native "$memory" ;;
     threads) build_and_run threads "" "-fsanitize=thread -Wno-unknown-pragmas" ;;
+    arm) (CXX=aarch64-linux-gnu-g++ RUNNER=qemu-aarch64 && build_and_run arm "" "-fopenmp -static") ;;
     esac
 done
