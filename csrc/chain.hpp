@@ -183,7 +183,7 @@ constexpr int64_t most_chunks = 16;
 
 // Each(run, row, chunk) for every sentence, those of a chunk one after the other.
 template <class T, class Each>
-void each_sentence(const Chain<T>& at, int threads, Each each) {
+void each_sentence(const Chain<T>& at, [[maybe_unused]] int threads, Each each) {
     int64_t chunks = std::min(at.B, most_chunks);
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
