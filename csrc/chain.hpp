@@ -62,7 +62,7 @@ class ChainRun {
         std::fill(path + steps(row), path + at_.steps, int64_t(0));
         for (int64_t t = steps(row) - 1; t >= 0; --t) {
             path[t] = tag;
-            tag = int64_t(from_.data()[t * width_ + tag]);
+            if (t) tag = int64_t(from_.data()[t * width_ + tag]);
         }
     }
 

@@ -24,10 +24,9 @@ LENGTHS = torch.tensor([4, 1, 3])
 
 
 @pytest.fixture(autouse=True, params=["kernels", "torch"])
-def way(request, monkeypatch) -> str:
+def way(request, monkeypatch) -> None:
     if request.param == "torch":
         monkeypatch.setattr(kernels, "can_take", lambda *tensors: False)
-    return request.param
 
 
 def crf_of(tags: int, *, moves: Moves | None = None, spread: float = 1.0) -> CRF:

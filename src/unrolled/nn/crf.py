@@ -154,6 +154,7 @@ def crf_marginals_by_torch(
     return _log_partition(logs[:, 0], shifts[:, 0], lengths), nodes, edges
 
 
+@torch.no_grad()
 def log_partition(emissions: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
     """log Z (B,) in float64."""
     if kernels.can_take(emissions, transitions, lengths):
