@@ -156,4 +156,4 @@ def test_whole_rows_without_kernels(monkeypatch):
     monkeypatch.setattr("unrolled.nn.kernels._kernels", None)
     net, x = Recurrent(5, 7, cell=GRUCell(), bidirectional=True), torch.randn(3, 30, 5)
     with torch.no_grad():
-        assert same_bits([net.prepared().run(x)[0]], [net(x)[0]])
+        assert worst([net.prepared().run(x)[0]], [net(x)[0]]) < 1e-6

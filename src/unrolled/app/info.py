@@ -13,6 +13,8 @@ from unrolled.app.output import print_json, print_report
 if TYPE_CHECKING:
     from unrolled.evaluate.report import Report
 
+WITHOUT_KERNELS = "torch's layers where they are exact, a plain loop elsewhere"
+
 
 def info(
     model: Annotated[Path | None, typer.Argument(help="A model folder.")] = None,
@@ -38,15 +40,17 @@ def about_installation() -> dict[str, Any]:
     """Versions, cores, and which code runs the recurrent layers."""
     import torch
 
+    from unrolled.native import NONE, VARIABLE, chosen
     from unrolled.nn import kernels
 
+    choice = f", chosen by {VARIABLE}" if chosen() else ""
+    instead = "" if kernels.active() else f": {WITHOUT_KERNELS}"
     return {
         "unrolled": version("unrolled"),
         "torch": torch.__version__,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "kernels": kernels.active()
-        or "none compiled; torch's layers where they are exact, a plain loop elsewhere",
+        "kernels": (kernels.active() or NONE) + choice + instead,
     }
 
 

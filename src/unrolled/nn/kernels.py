@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import ConfigError
+from unrolled.native import module as _kernels
 from unrolled.nn.cells import (
     ACTIVATIONS,
     OUTPUTS,
@@ -27,11 +28,6 @@ from unrolled.nn.cells import (
 )
 from unrolled.nn.rows import Rows, find_rows
 from unrolled.nn.transforms import is_ordinary
-
-try:
-    import unrolled._kernels as _kernels
-except ImportError:  # no compiler was there when the package was installed
-    _kernels = None  # type: ignore[assignment]
 
 TYPES = (torch.float32, torch.float64)
 FEW_TOKENS = 64  # below, packing the inputs' weights takes longer than it saves

@@ -14,6 +14,7 @@ from unrolled.errors import ConfigError
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.rows import Rows
+from unrolled.nn.unroll import run_layer
 
 RunLayer = Callable[[int, Tensor, State | None, Rows], tuple[Tensor, State]]
 Run = Callable[[Tensor, Tensor | None, State | None, RunLayer | None], tuple[Tensor, State]]
@@ -29,9 +30,10 @@ class Prepared:
         self._cell, self._run, self._directions = cell, run, len(layers[0])
         like = layers[0][0]
         self._dtype, self._input_size, self._H = like.ih.dtype, like.ih.size(1), like.hh.size(1)
+        self._weights = [[_copied(weights) for weights in layer] for layer in layers]
         self._layers: list[list[_Direction]] = []
         if kernels.can_run(cell, [w for layer in layers for w in layer], like.ih, None):
-            self._layers = [[_Direction(weights) for weights in layer] for layer in layers]
+            self._layers = [[_Direction(weights) for weights in layer] for layer in self._weights]
 
     @torch.inference_mode()
     def run(
@@ -49,9 +51,9 @@ class Prepared:
                 f"x or state is of {wrong[0]}, but must be of {self._dtype}, as the stack's "
                 "weights are. Convert it with .to()."
             )
-        return self._run(x, lengths, state, self._run_layer if ready else None)
+        return self._run(x, lengths, state, self._run_packed if ready else self._run_plain)
 
-    def _run_layer(
+    def _run_packed(
         self, layer: int, x: Tensor, first: State | None, rows: Rows
     ) -> tuple[Tensor, State]:
         own = self._layers[layer]
@@ -60,6 +62,11 @@ class Prepared:
         ready = [d.packed for d in own]
         y, last, _ = call.forward(x, [*tensors, *(first or ())], save=False, ready=ready)
         return y, tuple(last)
+
+    def _run_plain(
+        self, layer: int, x: Tensor, first: State | None, rows: Rows
+    ) -> tuple[Tensor, State]:
+        return run_layer(self._cell, self._weights[layer], x, first, rows)
 
     @torch.inference_mode()
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -70,7 +77,7 @@ class Prepared:
                 "after a token is not known yet. Build it with bidirectional=False."
             )
         if not self._layers or not kernels.can_run(self._cell, [], x, state):
-            y, state = self._run(x[:, None], None, state, None)
+            y, state = self._run(x[:, None], None, state, self._run_plain)
             return y[:, 0], state
         self._check(x, state)
         N, H = len(x), self._H
@@ -99,18 +106,23 @@ class Prepared:
             )
 
 
+def _copied(weights: Weights) -> Weights:
+    """The weights as they are now, whatever becomes of them."""
+    return Weights(*map(_copy, weights))  # type: ignore[arg-type]
+
+
+def _copy(weight: Tensor | None) -> Tensor | None:
+    return None if weight is None else weight.detach().clone(memory_format=torch.contiguous_format)
+
+
 class _Direction:
     """One direction's packed weights and where they are."""
 
     def __init__(self, weights: Weights) -> None:
-        ih, hh, *small = (None if w is None else w.detach() for w in weights)
-        assert ih is not None
-        assert hh is not None
+        ih, hh, *small = self.weights = weights
         self._H, self._E = hh.size(1), ih.size(1)
         self.packed = kernels.packed(ih, self._H), kernels.packed(hh, self._H)
-        copies = [None if t is None else t.clone() for t in small]  # whatever becomes of them
-        self.weights = Weights(ih, hh, *copies)
-        self._small = [kernels.address(t) for t in copies]
+        self._small = [kernels.address(t) for t in small]
 
     def addresses(self, before: list[int], after: list[int], x: int) -> list[int]:
         """As csrc/recurrent.hpp lists them; y is h itself."""

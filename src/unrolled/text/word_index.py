@@ -1,12 +1,13 @@
 """Words by number, looked up many lines at a time; compiled where the package has its kernels."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unrolled.native import module
 
 Ids = NDArray[np.int32]
 Lengths = NDArray[np.int64]
@@ -51,14 +52,7 @@ class PlainIndex:
         return [word.encode(*UTF8) for word in self._ids]
 
 
-def _compiled() -> Any:
-    try:
-        return import_module("unrolled._kernels").WordIndex
-    except (ImportError, AttributeError):
-        return PlainIndex
-
-
-KERNEL = _compiled()
+KERNEL: Any = getattr(module, "WordIndex", PlainIndex)
 
 
 class WordIndex:
