@@ -37,20 +37,51 @@ def span_lines(sentences: int, *, seed: int = 0) -> list[str]:
     return lines
 
 
-# The word "back" as adjective, noun, verb and adverb.
+# The word "back" as adjective, noun and verb, in sentences of the lecture notes; the third as it is
+# printed and as it should be.
 BACK = {
-    "DT JJ NN VBD": ["the back door opened", "a back seat creaked", "the back yard flooded"],
-    "PRP$ NN VBZ RB": ["my back hurts now", "his back aches again", "her back heals slowly"],
-    "NNS VBP DT NN": ["senators back the bill", "voters back a plan", "unions back the law"],
-    "PRP VBD RB RB": ["they went back quickly", "we came back late", "she drove back home"],
+    "Earnings growth took a back seat.": "NNS NN VBD DT JJ NN .",
+    "A small building in the back.": "DT JJ NN IN DT NN .",
+    "A clear majority of senators back at the bill.": "DT JJ NN IN NNS VBP IN DT NN .",
+    "A clear majority of senators back the bill.": "DT JJ NN IN NNS VBP DT NN .",
 }
+WORDS = {
+    "DT": ["the", "a", "this", "every"],
+    "JJ": ["small", "clear", "old", "new", "large"],
+    "NN": [
+        *("seat", "building", "bill", "door", "garden", "row", "plan", "law", "street", "report"),
+        *("growth", "majority"),
+    ],
+    "NNS": ["senators", "voters", "unions", "earnings", "sales", "members", "workers"],
+    "VBD": ["took", "opened", "found", "saw"],
+    "VBP": ["support", "want", "like"],
+    "IN": ["of", "in", "at", "near"],
+    ".": ["."],
+}
+SUBJECTS = ["DT NN", "DT JJ NN", "NNS", "NNS NN", "DT NN IN NNS", "DT JJ NN IN NNS"]
+PREDICATES = [  # "back" stands where its tag is written in small letters
+    "VBD DT jj NN .",
+    "VBD DT jj NN IN DT NN .",
+    "IN DT nn .",
+    "VBD DT NN IN DT nn .",
+    "VBD DT NN .",
+]
+OF_MANY = ["vbp DT NN .", "vbp IN DT NN .", "vbp DT JJ NN .", "VBP DT NN ."]  # after a plural
 
 
-def back_lines(times: int) -> list[str]:
-    """Every sentence so many times, in columns."""
-    pairs = [(s.split(), tags.split()) for tags, group in BACK.items() for s in group]
-    one = [[*(f"{w} {t}" for w, t in zip(*pair, strict=True)), ""] for pair in pairs]
-    return [line for sentence in one * times for line in sentence]
+def back_lines(sentences: int, *, seed: int = 0) -> list[str]:
+    """Columns of made sentences, most of them with "back" in one of its roles; none is in BACK."""
+    chance, lines = random.Random(seed), []
+    while sentences:
+        subject = chance.choice(SUBJECTS)
+        many = subject.endswith("NNS")
+        tags = f"{subject} {chance.choice(OF_MANY if many else PREDICATES)}".split()
+        words = ["back" if tag.islower() else chance.choice(WORDS[tag]) for tag in tags]
+        words[0] = words[0].capitalize()
+        if " ".join(words).replace(" .", ".") not in BACK:
+            lines += [f"{word} {tag.upper()}" for word, tag in zip(words, tags, strict=True)] + [""]
+            sentences -= 1
+    return lines
 
 
 def small_settings(**overrides: object) -> TagRun:

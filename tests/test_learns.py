@@ -6,10 +6,14 @@ import pytest
 
 import unrolled
 
+pytestmark = pytest.mark.arithmetic
+
 ANIMALS, SIZES = ("cat", "dog", "rat", "horse"), ("small", "large", "old", "young")
 LINES = [
     *(f"the {animal} is {size}" for animal, size in product(ANIMALS, SIZES)),
     *(f"{who} was walking home after {what}" for who in ("i", "he") for what in ("school", "work")),
+    *(f"the {a} saw the house after {what}" for a in ANIMALS for what in ("school", "work")),
+    *(f"the house is {size}" for size in SIZES),
     *(f"{who} {have} a {a}" for who in ("i", "you") for have in ("have", "had") for a in ANIMALS),
     *(f"he has a {a}" for a in ANIMALS),
     *(f"the {a} saw me" for a in ANIMALS),
@@ -23,6 +27,7 @@ SETTINGS = {
     "train.epochs": 30,
     "train.threads": 1,
 }
+MARGIN = 0.5  # nats
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,7 @@ def model(tmp_path_factory):
 def test_it_learns_the_text(model):
     scores = model.score(LINES)
     nats = -sum(score.log_probability for score in scores) / sum(score.tokens for score in scores)
-    assert nats < 0.8  # a unigram model of this text pays 2.7
+    assert nats < 0.85  # its lines have 0.72; a unigram model of this text pays 2.97
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,7 @@ def test_it_learns_the_text(model):
     [
         ("the cat is small", "small the is cat"),
         ("the cat is small", "small the cat is"),
+        ("walking home after school", "walking house after school"),
         ("he was walking home after school", "he was walking house after school"),
         ("i have a cat", "i has a cat"),
         ("i have a cat", "me have a cat"),
@@ -51,14 +57,19 @@ def test_it_learns_the_text(model):
 )
 def test_it_ranks_what_is_well_formed_first(model, better, worse):
     first, second = model.score([better, worse])
-    assert first.log_probability > second.log_probability
+    assert first.unknown == second.unknown == 0
+    assert first.log_probability > second.log_probability + MARGIN
 
 
 def test_it_orders_candidates(model):
-    candidates = ["i have", "i had", "i has", "me have", "me had"]
-    scores = {score.text: score.log_probability for score in model.score(candidates)}
-    ordered = sorted(scores, key=scores.get, reverse=True)
-    assert set(ordered[:2]) == {"i have", "i had"}
+    candidates = ["me had", "i has", "i had", "me have", "i have"]
+    scores = model.score(candidates)
+    assert all(score.unknown == 0 for score in scores)
+    ordered = sorted(scores, key=lambda score: score.log_probability, reverse=True)
+    assert {score.text for score in ordered[:2]} == {"i have", "i had"}
+    assert ordered[2].text == "i has"
+    for above, below in ((1, 2), (2, 3)):
+        assert ordered[above].log_probability > ordered[below].log_probability + MARGIN
 
 
 def test_it_suggests_what_may_come_next(model):

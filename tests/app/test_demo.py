@@ -2,21 +2,55 @@
 
 import re
 import sysconfig
+from itertools import zip_longest
 
 import pytest
 
+import unrolled
 from unrolled.app import demo, demo_dates
+from unrolled.training.clock import Clock
+
+pytestmark = pytest.mark.arithmetic
 
 
-def test_the_demo_ends_in_a_model_two_pictures_and_advice(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "CHARACTERS", 60_000)
-    monkeypatch.setattr(demo, "HELD_OUT", 5_000)
+@pytest.fixture
+def small(monkeypatch):
+    """Makes a demo small. Its clock runs by the tokens seen, so that a run is the same one however
+    fast the machine is."""
+
+    def make(module, *, tokens_per_second, **settings):
+        for name, value in settings.items():
+            monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(Clock, "seconds", lambda clock: clock.tokens / tokens_per_second)
+
+    return make
+
+
+def printed_scores(text):
+    """The table of scores as it is printed: score by row and column."""
+    header, *rows = text[: text.index("95 % intervals")].split("\n")[-5:-1]
+    values = {row.split()[0]: re.findall(r"([\d.]+) \[", row) for row in rows}
+    return {
+        name: dict(zip(header.split(), map(float, row), strict=True))
+        for name, row in values.items()
+    }
+
+
+def test_the_demo_ends_in_a_model_two_pictures_and_advice(call, tmp_path, small):
+    less = {"model.hidden_size": 64, "train.batch_tokens": 256, "train.learning_rate": 0.01}
+    settings = {**demo.SETTINGS, **less}
+    small(demo, CHARACTERS=60_000, HELD_OUT=5_000, SETTINGS=settings, tokens_per_second=25_000)
     out = tmp_path / "demo"
     done = call("demo", "--minutes=0.02", "--threads=1", "--out", out)
     assert done.code == 0, done.err
-    assert re.search(r"^model +\d", done.out, re.MULTILINE)
-    assert re.search(r"^unigram +\d", done.out, re.MULTILINE)
-    assert re.search(r"^A character costs it \d\.\d\d bits; knowing only", done.out, re.MULTILINE)
+    bits = {name: row["bits_per_character"] for name, row in printed_scores(done.out).items()}
+    assert bits["model"] < bits["unigram"] - 0.3 < bits["uniform"] - 1.0
+    said = re.search(
+        r"^A character costs it (.*) bits; knowing only .* is, (.*)\.$", done.out, re.M
+    )
+    assert [float(value) for value in said.groups()] == pytest.approx(
+        [bits["model"], bits["unigram"]], abs=0.006
+    )
     assert f"unrolled next {out}/model" in done.out
     for picture in ("loss.png", "surprise.png"):
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
@@ -43,21 +77,28 @@ def test_the_passage_begins_with_a_function():
     assert demo.passage(text) == "def first(a):\n    return a"
 
 
-def test_the_demo_of_dates_ends_in_a_model_a_picture_and_advice(call, tmp_path, monkeypatch):
+def test_the_demo_of_dates_ends_in_a_model_a_picture_and_advice(call, tmp_path, small):
     pytest.importorskip("babel")
-    monkeypatch.setattr(demo_dates, "TRAIN", 500)
-    monkeypatch.setattr(demo_dates, "HELD_OUT", 20)
+    less = {"model.hidden_size": 32, "train.batch_tokens": 128, "train.learning_rate": 0.02}
+    settings = {**demo_dates.SETTINGS, **less}
+    small(demo_dates, TRAIN=500, HELD_OUT=20, SETTINGS=settings, tokens_per_second=3_000)
     out = tmp_path / "dates"
     done = call("demo", "dates", "--minutes=0.03", "--threads=1", "--out", out)
     assert done.code == 0, done.err
-    assert re.search(r"^model +\d", done.out, re.MULTILINE)
+    scores = {name: row["token_accuracy"] for name, row in printed_scores(done.out).items()}
+    assert scores["model"] > 0.25 > 1.5 * max(scores["copy"], scores["dictionary"])
+    pairs = [line.split("\t") for line in (out / "test.tsv").read_text().splitlines()]
+    said = unrolled.load(out / "model").predict([source for source, _ in pairs])
+    days = [day for _, day in pairs]
+    places = [place for pair in zip(said, days, strict=True) for place in zip_longest(*pair)]
+    assert scores["model"] == pytest.approx(sum(a == b for a, b in places) / len(places), abs=1e-3)
     assert f"unrolled predict {out}/model" in done.out
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
-    days = [
+    parts = [
         {line.split("\t")[1] for line in (out / f"{name}.tsv").read_text().splitlines()}
         for name in ("train", "dev", "test")
     ]
-    assert not days[0] & days[1] | days[0] & days[2] | days[1] & days[2]
+    assert not parts[0] & parts[1] | parts[0] & parts[2] | parts[1] & parts[2]
 
 
 def test_an_unknown_demo_is_refused(call):

@@ -18,6 +18,8 @@ from unrolled.models.classify import ClassifyModel
 from unrolled.models.classify_text import build_reader
 from unrolled.text.labels import Labels
 
+pytestmark = pytest.mark.arithmetic
+
 TEXTS = ["a b a", "b", "", "c a b b c", "a a a a"]
 ONE = Labels(("x", "y", "z"), (2, 2, 1), 5, several=False)
 TWO = Labels(("x", "y"), (3, 2), 5, several=False)

@@ -9,6 +9,8 @@ from unrolled.models import dictionary
 from unrolled.models.dictionary import word_dictionary
 from unrolled.text.tokens import END, PAD, START, UNK
 
+pytestmark = pytest.mark.arithmetic
+
 FIRST = 4  # the first ordinary id
 
 

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from unrolled.config import parse_overrides, settings_for
 from unrolled.errors import ConfigError
 from unrolled.models.language import LanguageModel
 from unrolled.text.batch import Batch
-from unrolled.text.tokens import END, PAD, START, TextEncoder
+from unrolled.text.tokens import END, PAD, START, EncodedLines, TextEncoder, one_hot
+
+pytestmark = pytest.mark.arithmetic
 
 LINES = [
     "the cat is small",
@@ -115,10 +118,11 @@ def test_gradients_of_a_ragged_batch_equal_one_by_one_runs(overrides):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("overrides", VARIANTS[:4])
+@pytest.mark.parametrize("overrides", VARIANTS)
 def test_gradients_equal_finite_differences(overrides):
-    model = build(*overrides)
-    batch = Batch.collate([[END, 4, 5, 6, END], [END, 5, END]])
+    model = build(*overrides, "model.hidden_size=3", lines=["a b c"])
+    first = model.network.first
+    batch = Batch.collate([[first, 4, 5, 6, END], [first, 5, END]])
     for parameter in model.network.parameters():  # large enough for every layer to matter
         torch.nn.init.normal_(parameter, std=0.5)
     for parameter in model.network.parameters():
@@ -127,21 +131,28 @@ def test_gradients_equal_finite_differences(overrides):
         assert relative_error(gradient, numeric) < 1e-6
 
 
-def test_a_pair_of_models_does_not_leak():
-    """The forward half is a plain language model: what comes later changes nothing before it."""
+@pytest.mark.parametrize("overrides", VARIANTS)
+def test_a_model_sees_what_came_before_and_nothing_later(overrides):
+    model = build(*overrides)
+    for parameter in model.network.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    right = [model.network.first, 4, 5, 6, 7, END]
+    changed = [[*right[:place], 8, *right[place + 1 :]] for place in range(1, 5)]
+    nats, _ = model.network.token_nats(Batch.collate([right, *changed]))
+    before, *others = nats.view(5, 5)
+    for place, after in enumerate(others):
+        torch.testing.assert_close(after[:place], before[:place], rtol=1e-12, atol=1e-13)
+        assert (after - before)[place:].abs().min() > 1e-8
+
+
+def test_the_forward_half_of_a_pair_is_a_plain_model():
     model = build("model.context=line", "model.direction=pair")
-    first = model.network.first
-    nats = [
-        model.network.token_nats(Batch.collate([[first, 4, 5, last, END]]))[0][:2]
-        for last in (6, 7, 8)
-    ]
-    assert torch.equal(nats[0], nats[1])
-    assert torch.equal(nats[0], nats[2])
     plain = build("model.context=line")
     plain.network.load_state_dict(
         {k: v for k, v in model.network.state_dict().items() if not k.startswith("backward")}
     )
-    assert plain.score(LINES) == model.score(LINES)
+    for one, other in zip(plain.score(LINES), model.score(LINES), strict=True):
+        assert one.log_probability == pytest.approx(other.log_probability, rel=1e-12)
 
 
 def test_the_backward_half_reads_from_the_end():
@@ -162,18 +173,45 @@ def test_the_backward_half_reads_from_the_end():
     )
 
 
-def test_probabilities_of_all_lines_sum_to_one():
-    """Every line of at most two tokens, and every line that is longer: nothing is left over."""
-    model = build("model.context=line", lines=["a b"])
-    tokens = [t for t in range(len(model.encoder.vocabulary))]
-    log_p, state = model.network.step(
-        torch.tensor([model.network.first]), model.network.stack.start(1)
-    )
-    total = log_p[0, END].exp().item()
-    for first in (t for t in tokens if t != END):
-        after, _ = model.network.step(torch.tensor([first]), state)
-        total += (log_p[0, first] + torch.logsumexp(after[0], 0)).exp().item()
+def every_line(V, limit):
+    """All lines of at most so many tokens, and END."""
+    others = [token for token in range(V) if token != END]
+    for length in range(limit + 1):
+        for tokens in product(others, repeat=length):
+            yield [*tokens, END]
+
+
+def stepped_nats(network, lines):
+    """Surprise at each token of lines (B, T), all fed through the Stepper side by side."""
+    wanted = Batch.collate(lines).tokens  # (B, T)
+    token, found = torch.full((len(lines),), network.first), []
+    state = network.read(torch.zeros(len(lines), 0, dtype=torch.int64))
+    for following in wanted.T:
+        log_p, state = network.step(token, state)
+        found.append(-log_p.gather(1, following[:, None])[:, 0])
+        token = following
+    return torch.stack(found, dim=1)
+
+
+@pytest.mark.parametrize("overrides", VARIANTS)
+def test_probabilities_of_all_lines_sum_to_one(overrides):
+    """Lines of four tokens stand for all that begin so: their END is left out."""
+    model = build(*overrides, lines=["a b"])
+    for parameter in model.network.parameters():  # far from uniform
+        torch.nn.init.normal_(parameter, std=0.5)
+    lines = [*every_line(len(model.encoder.vocabulary), 4)]
+    counted = [len(line) - (len(line) == 5) for line in lines]
+    ends = np.cumsum([len(line) for line in lines])
+    encoded = EncodedLines(np.concatenate(lines).astype(np.int32), ends, 0)
+    scored = np.split(model.network.nats_in_lines(encoded), ends[:-1])
+    stepped = stepped_nats(model.network, lines).numpy()
+    total = 0.0
+    for nats, steps, count in zip(scored, stepped, counted, strict=True):
+        np.testing.assert_allclose(nats, steps[: len(nats)], rtol=1e-12, atol=1e-13)
+        total += math.exp(-nats[:count].sum())
     assert total == pytest.approx(1.0, abs=1e-12)
+    whole = [nats.sum() for nats in scored]
+    np.testing.assert_allclose(model.line_nats(encoded), whole, rtol=1e-12)
 
 
 def test_a_first_input_of_zero_is_a_zero_vector():
@@ -281,16 +319,34 @@ def test_unknown_tokens_are_counted():
     assert score.perplexity == pytest.approx(math.exp(-score.log_probability / 5))
 
 
-@pytest.mark.parametrize(
-    ("overrides", "parameters"),
-    [(("model.cell=rnn",), 1), (("model.cell=gru",), 3), (("model.cell=lstm",), 4)],
-)
-def test_parameter_counts(overrides, parameters):
-    """Stack: gates · (h (h + d) + 2 h), torch.nn having two biases; embedding V d; bias V."""
-    model = build(*overrides)
-    V, h = len(model.encoder.vocabulary), 6
-    count = sum(p.numel() for p in model.network.parameters())
-    assert count == parameters * (h * (h + h) + 2 * h) + V * h + V
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize(("cell", "gates"), [("rnn", 1), ("gru", 3), ("lstm", 4)])
+def test_parameter_counts(cell, gates, tied):
+    """Layer: gates · (h (h + inputs) + 2 h), torch.nn having two biases; embedding V d; bias V;
+    the softmax's V h where it has a matrix of its own."""
+    h, d = 6, 6 if tied else 4
+    V = len({*" ".join(LINES).split()}) + 4  # the special tokens
+
+    def count(*overrides):
+        given = [f"model.cell={cell}", f"model.tied={str(tied).lower()}"]
+        return build(*given, f"model.embedding_size={d}", *overrides).about()["parameters"]
+
+    others = V * d + V + (0 if tied else V * h)
+    assert count() == others + gates * (h * (h + d) + 2 * h)
+    assert count("model.layers=3") - count() == 2 * gates * (h * (h + h) + 2 * h)
+    assert count("model.bias=false") == others + gates * h * (h + d)
+
+
+def test_an_embedding_is_the_product_with_a_one_hot():
+    network = build("model.tied=false", "model.embedding_size=4").network
+    V = len(network.embedding.weight)
+    ids = torch.tensor([[4, 7, 4], [END, 5, V - 1]])
+    hot = torch.from_numpy(one_hot(ids, V)).double()  # (2, 3, V)
+    product = hot @ network.embedding.weight  # (2, 3, E), each a sum of one number and zeros
+    torch.testing.assert_close(network.embed(ids), product, rtol=1e-15, atol=0)
+    network.loss(Batch.collate([[END, 4, 7, 4, 8], [END, 5, 6]])).nats.backward()
+    used = network.embedding.weight.grad.abs().sum(1).nonzero().flatten().tolist()
+    assert used == [END, 4, 5, 7]  # 6 and 8 are predicted, not read
 
 
 @pytest.mark.parametrize(

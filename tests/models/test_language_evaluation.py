@@ -11,6 +11,8 @@ from unrolled.evaluate.language import evaluate_language, mean_nats
 from unrolled.models.language import LanguageModel
 from unrolled.text.tokens import TextEncoder
 
+pytestmark = pytest.mark.arithmetic
+
 LINES = ["the cat is small", "a dog ran", "", "the dog is a cat"]
 
 

@@ -9,6 +9,8 @@ from unrolled.errors import ConfigError, DataError, StorageError
 from unrolled.evaluate.language import evaluate_language
 from unrolled.models.ngram import read_arpa, write_arpa
 
+pytestmark = pytest.mark.arithmetic
+
 SMOOTHINGS = ("mle", "add", "stupid", "absolute", "kn", "mkn")
 
 SMALL = r"""

@@ -8,6 +8,8 @@ from unrolled.models.ngram_counts import count_ngrams, spans
 from unrolled.models.ngram_scratch import Scratch
 from unrolled.text.tokens import END, START, TextEncoder
 
+pytestmark = pytest.mark.arithmetic
+
 LINE = "the students opened their"
 FIELDS = ("words", "begin", "suffix", "count")
 needs_kernel = pytest.mark.skipif(ngram_kernels.COUNTER is None, reason="nothing is compiled here")

@@ -11,7 +11,10 @@ from unrolled.models.ngram_query import kernel_of, line_nats, nats_of_lines
 from unrolled.models.ngram_smoothing import estimate
 from unrolled.text.tokens import END, TextEncoder
 
-pytestmark = pytest.mark.skipif(ngram_kernels.TABLE is None, reason="nothing is compiled here")
+pytestmark = [
+    pytest.mark.skipif(ngram_kernels.TABLE is None, reason="nothing is compiled here"),
+    pytest.mark.arithmetic,
+]
 
 SMOOTHINGS = ("mle", "add", "stupid", "absolute", "kn", "mkn")
 FIELDS = ("words", "begin", "suffix", "count")

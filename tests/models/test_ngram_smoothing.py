@@ -12,6 +12,8 @@ from unrolled.models.ngram_smoothing import discounts_of, estimate
 from unrolled.models.ngram_table import build_table
 from unrolled.text.tokens import PAD, START, TextEncoder
 
+pytestmark = pytest.mark.arithmetic
+
 NORMALISED = ("mle", "add", "absolute", "kn", "mkn")
 
 

@@ -10,6 +10,8 @@ from unrolled.text.schemes import first_break
 from unrolled.text.vectors import WordVectors
 from unrolled.training.memory import fit
 
+pytestmark = pytest.mark.arithmetic
+
 SENTENCES = [["Mary", "saw", "Paris", "."], ["Otto"], ["Ann", "Peter", "met", "unheard-of", "Oslo"]]
 both_decoders = pytest.mark.parametrize("decoder", ["softmax", "crf"])
 

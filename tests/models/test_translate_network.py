@@ -2,28 +2,35 @@ import itertools
 
 import pytest
 import torch
+from networks import numeric_gradient, relative_error
+from translators import (
+    ARCHITECTURES,
+    OUTPUTS,
+    SOURCES,
+    network,
+    pairs,
+    row_log_p,
+    sees_tokens,
+    stepped_log_p,
+)
 
-from unrolled.config import settings_for
 from unrolled.errors import ConfigError
-from unrolled.models.translate_network import TranslateNetwork
 from unrolled.nn.attention import SCORES
 from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch
-from unrolled.text.tokens import END, START
+from unrolled.text.tokens import END, START, UNK
 
-SIZE, TARGETS = 9, 7
-SOURCES = [[4, 5, 6, END], [8, END], [7, 7, 4, 5, 8, END]]
-OUTPUTS = [[START, 4, END], [START, 5, 6, 4, 6, END], [START, 6, 5, END]]
+pytestmark = pytest.mark.arithmetic
 
 VARIANTS = {
     "plain": {"attention": "none", "bidirectional": False},
     "one stack": {"attention": "none", "bidirectional": False, "shared": True},
     "no input": {"attention": "none", "bidirectional": False, "decoder_input": "none"},
     "three inputs": {"attention": "none", "bidirectional": False, "decoder_input": "all"},
-    "deep": {"attention": "none", "layers": 3, "dropout": 0.0},
+    "deep": {"attention": "none", "layers": 3},
     "both ways": {"attention": "none"},
     "reversed": {"reverse_source": True},
-    **{how: {"attention": how, "attention_size": 3} for how in ("additive", "general", "location")},
+    **{how: {"attention": how} for how in ("additive", "general", "location")},
     "dot": {"attention": "dot", "bidirectional": False},
     "bahdanau": {"attention": "additive", "placement": "bahdanau"},
     "post-attention": {"placement": "bahdanau", "decoder_input": "none"},
@@ -32,22 +39,7 @@ VARIANTS = {
     "untied": {"tied": False, "embedding_size": 3},
     "gru": {"cell": "gru", "reset": "before"},
 }
-
-
-def network(*, joint=False, dtype=torch.float64, **options):
-    torch.manual_seed(0)
-    chosen = {"hidden_size": 6, "dropout": 0.0, **options}
-    settings = settings_for("translate", overrides={f"model.{k}": v for k, v in chosen.items()})
-    made = TranslateNetwork(settings.model, SIZE, None if joint else TARGETS).to(dtype)
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.normal_(0.0, 0.5)
-    return made.eval()
-
-
-def pairs(rows=(0, 1, 2)):
-    source, target = ([side[row] for row in rows] for side in (SOURCES, OUTPUTS))
-    return PairBatch(Batch.collate(source), Batch.collate(target))
+every_architecture = pytest.mark.parametrize("options", ARCHITECTURES.values(), ids=ARCHITECTURES)
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -94,48 +86,70 @@ def test_every_parameter_learns_from_the_one_loss(variant):
         assert (parameter.grad.abs().sum() == 0) == sees_nothing, name
 
 
-@pytest.mark.parametrize("name", ["plain", "three inputs", "additive", "bahdanau", "feed"])
-def test_gradients_equal_finite_differences(name):
-    model = network(**VARIANTS[name])
-    parameters = list(model.parameters())
+def slope_error(loss, parameter, gradient):
+    """Relative error of a gradient along a random direction in which no two parts cancel."""
+    signs = torch.where(gradient < 0, -1.0, 1.0)
+    direction = signs * (0.5 + torch.rand_like(gradient))
+    direction /= direction.norm()
+    kept, shift = parameter.detach().clone(), torch.zeros(1, dtype=gradient.dtype)
 
-    def run(*_):
-        return model.loss(pairs()).nats
+    def moved():
+        parameter.copy_(kept + shift * direction)
+        return loss()
 
-    assert torch.autograd.gradcheck(run, parameters, fast_mode=True, atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_a_decoder_does_not_see_what_it_has_yet_to_write(variant):
-    model = network(**variant)
-    source = Batch.collate([SOURCES[0]] * 2)
-    target = Batch.collate([[START, 4, 5, 6, END], [START, 4, 6, 4, END]])
-    nats = model.target_nats(PairBatch(source, target)).view(2, 4)
-    torch.testing.assert_close(nats[0, 0], nats[1, 0], rtol=1e-13, atol=0)
-    start = model.encode(source)
-    log_p, _ = model.step(target.tokens[:, 0], start)
-    torch.testing.assert_close(log_p[0], log_p[1], rtol=1e-13, atol=1e-13)
+    numeric = numeric_gradient(moved, shift)
+    parameter.data.copy_(kept)
+    return relative_error((gradient * direction).sum(), numeric)
 
 
-@pytest.mark.parametrize("name", ["plain", "general", "bahdanau"])
-def test_the_chances_of_all_outputs_sum_to_one(name):
-    model, limit = network(**VARIANTS[name]), 3
-    source = Batch.collate([SOURCES[2]])
+@every_architecture
+def test_gradients_equal_finite_differences(options):
+    model, batch = network(size=3, std=1.0, **options), pairs((0, 2))
+    named = dict(model.named_parameters())
 
-    def mass(prefix):
-        """Of all that begins so, END at the limit at the latest."""
-        state = model.encode(source)
-        for token in [START, *prefix]:
-            log_p, state = model.step(torch.tensor([token]), state)
-        p = log_p[0].exp()
-        if len(prefix) == limit:
-            return 1.0
-        ends = p[END].item()
-        return ends + sum(
-            p[token].item() * mass([*prefix, token]) for token in range(TARGETS) if token != END
-        )
+    def loss():
+        return model.loss(batch).nats
 
-    assert mass([]) == pytest.approx(1.0, abs=1e-9)
+    exact = torch.autograd.grad(loss(), list(named.values()), materialize_grads=True)
+    for (name, parameter), gradient in zip(named.items(), exact, strict=True):
+        error = slope_error(loss, parameter, gradient)
+        assert error < 1e-6, f"{name}: relative error {error:.1e}"
+
+
+@every_architecture
+def test_a_decoder_sees_what_it_has_written_and_nothing_later(options):
+    model = network(**options)
+    right = [START, 4, 5, 6, 5, END]
+    changed = [[*right[:place], UNK, *right[place + 1 :]] for place in range(1, len(right) - 1)]
+    shorter = [right[:length] for length in range(2, len(right))]
+    before, *others = row_log_p(model, SOURCES[0], [right, *changed, *shorter])
+    for place, log_p in enumerate(others[: len(changed)]):
+        torch.testing.assert_close(log_p[:place], before[:place], rtol=1e-12, atol=1e-13)
+        difference = (log_p - before)[place + 1 :].abs()
+        assert difference.min() > 1e-8 if sees_tokens(model) else difference.max() < 1e-12
+    for log_p in others[len(changed) :]:
+        torch.testing.assert_close(log_p, before[: len(log_p)], rtol=1e-12, atol=1e-13)
+
+
+def every_output(limit):
+    """All that three tokens and END can say, cut at the limit, where END would be forced."""
+    others = [token for token in range(4) if token != END]
+    for length in range(limit + 1):
+        for written in itertools.product(others, repeat=length):
+            yield [START, *written] if length == limit else [START, *written, END]
+
+
+@every_architecture
+def test_the_chances_of_all_outputs_sum_to_one(options):
+    model, rows = network(**{**options, "joint": False}, targets=4), [*every_output(4)]
+    found = []
+    for source in (SOURCES[1], SOURCES[2]):
+        scored = torch.stack([part.sum() for part in row_log_p(model, source, rows)])
+        stepped = torch.stack([part.sum() for part in stepped_log_p(model, source, rows)])
+        assert scored.exp().sum().item() == pytest.approx(1.0, abs=1e-12)
+        torch.testing.assert_close(scored, stepped, rtol=1e-12, atol=1e-12)
+        found.append(scored.exp())
+    assert (found[0] - found[1]).abs().sum() > 1e-3  # it is P(y | x), not P(y)
 
 
 @pytest.mark.parametrize("name", ["general", "additive", "bahdanau", "feed all"])
@@ -165,23 +179,28 @@ def test_rows_of_rows_share_the_memory_of_their_source():
     assert torch.equal(fewer.memory.values, state.memory.values[[0, 2]])
 
 
-def test_reversal_is_reading_the_turned_source():
-    turned = network(attention="none", bidirectional=False, reverse_source=True)
-    plain = network(attention="none", bidirectional=False)
+@pytest.mark.parametrize("attention", ["none", "additive"])
+def test_reversal_is_reading_the_turned_source(attention):
+    options = {"attention": attention, "bidirectional": False}
+    turned, plain = network(reverse_source=True, **options), network(**options)
     plain.load_state_dict(turned.state_dict())
     batch = pairs()
-    flipped = Batch.collate([source[::-1] for source in SOURCES])
-    torch.testing.assert_close(
-        turned.loss(batch).nats, plain.loss(PairBatch(flipped, batch.target)).nats
-    )
+    flipped = PairBatch(Batch.collate([source[::-1] for source in SOURCES]), batch.target)
+    found, expected = turned.loss(batch).nats, plain.loss(flipped).nats
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+    assert abs(found - plain.loss(batch).nats) > 1e-3
 
 
 def test_weights_of_a_turned_source_stand_in_its_own_order():
-    model = network(reverse_source=True)
-    weights = model.alignment(pairs())
-    for row, source in enumerate(SOURCES):
-        assert (weights[row, 0, len(source) :] == 0).all()
-        assert (weights[row, 0, : len(source)] > 0).all()
+    options = {"attention": "additive", "bidirectional": False}
+    turned, plain = network(reverse_source=True, **options), network(**options)
+    plain.load_state_dict(turned.state_dict())
+    for source, target in zip(SOURCES, OUTPUTS, strict=True):
+        weights, mirrored = (
+            model.alignment(PairBatch(Batch.collate([ids]), Batch.collate([target])))
+            for model, ids in ((turned, source), (plain, source[::-1]))
+        )
+        torch.testing.assert_close(weights, mirrored.flip(2), rtol=1e-12, atol=1e-13)
 
 
 def test_one_stack_is_one_set_of_parameters():

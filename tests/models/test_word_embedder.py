@@ -9,6 +9,8 @@ from unrolled.text.tokens import UNK
 from unrolled.text.word_batch import WordBatch, WordBatches
 from unrolled.text.word_encoder import WordEncoder
 
+pytestmark = pytest.mark.arithmetic
+
 SENTENCES = [["the", "rat", "ate", "the", "Rat"], ["rats", "eat"], ["a"]]
 ENCODER = WordEncoder.build(SENTENCES)
 every_reader = pytest.mark.parametrize("characters", CHARACTER_READERS)
@@ -39,8 +41,8 @@ def test_a_word_has_one_vector_wherever_it_stands(characters):
     assert together.shape == (3, 5, network.output_size)
     for row, sentence in enumerate(SENTENCES):
         alone = network(batch_of([sentence]))[0]
-        torch.testing.assert_close(together[row, : len(sentence)], alone, rtol=0, atol=1e-15)
-    torch.testing.assert_close(together[0, 0], together[0, 3], rtol=0, atol=0)
+        torch.testing.assert_close(together[row, : len(sentence)], alone, rtol=0, atol=1e-14)
+    torch.testing.assert_close(together[0, 0], together[0, 3], rtol=0, atol=1e-14)
 
 
 def test_the_last_states_of_both_directions():
@@ -49,7 +51,7 @@ def test_the_last_states_of_both_directions():
     characters = torch.from_numpy(ENCODER.characters.encode("rat")).long()[None]
     y, _ = stack(table(characters))  # (1, 3, 2H)
     expected = torch.cat([y[0, -1, :2], y[0, 0, 2:]])
-    torch.testing.assert_close(network(batch)[0, 0, 4:], expected, rtol=0, atol=1e-15)
+    torch.testing.assert_close(network(batch)[0, 0, 4:], expected, rtol=0, atol=1e-14)
 
 
 def test_suffix_features_see_the_ends_alone():
@@ -57,9 +59,9 @@ def test_suffix_features_see_the_ends_alone():
     words = ["thehate", "ttttthate", "thatt", "ahate", "hate"]
     with torch.no_grad():
         vectors = network(batch_of([words]))[0, :, 4:]
-    assert torch.equal(vectors[0], vectors[1])  # t … h a t e
-    for other in (2, 3, 4):
-        assert not torch.equal(vectors[0], vectors[other])
+    far = (vectors - vectors[0]).abs().amax(1)
+    assert far[1] < 1e-14  # t … h a t e
+    assert far[2:].min() > 1e-3
 
 
 @every_reader

@@ -6,6 +6,8 @@ import torch
 from unrolled.errors import ConfigError
 from unrolled.nn.attention import SCORES, Attention
 
+pytestmark = pytest.mark.arithmetic
+
 B, T, S, H = 3, 4, 5, 6
 LENGTHS = torch.tensor([5, 2, 1])
 BEYOND = torch.arange(S) >= LENGTHS[:, None]

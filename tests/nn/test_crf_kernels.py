@@ -9,7 +9,7 @@ from unrolled.errors import ConfigError
 from unrolled.nn import kernels
 from unrolled.nn.crf import crf_marginals_by_torch, n_best_paths_by_torch
 
-pytestmark = needs_kernels
+pytestmark = [needs_kernels, pytest.mark.arithmetic]
 
 SIZES = [1, 2, 3, 7, 8, 15, 16, 17, 33, 65]
 

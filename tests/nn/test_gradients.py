@@ -15,6 +15,8 @@ from torch import Tensor
 
 from unrolled.nn import GRUCell, Recurrent
 
+pytestmark = pytest.mark.arithmetic
+
 
 def check_gradients(
     net: Recurrent, x: Tensor, lengths: Tensor | None, state: tuple[Tensor, ...] | None

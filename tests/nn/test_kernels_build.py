@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.arithmetic
+
 ROOT = Path(__file__).parents[2]
 OBJECTS = {
     path.parents[1].name.removeprefix("recurrent_").removesuffix(".dir"): path

@@ -1,10 +1,13 @@
 import pytest
 import torch
 from kernel_checks import SETS, instructions, needs_kernels, threads
+from networks import numeric_gradient, relative_error
 from torch.nn import functional
 
 from unrolled.nn import kernels
 from unrolled.nn.output import _soften, summed_nats, token_nats
+
+pytestmark = pytest.mark.arithmetic
 
 
 def inputs(N, V, H, *, scale=1.0, dtype=torch.float64):
@@ -53,7 +56,14 @@ def test_token_nats_sum_to_summed_nats_over_block_edges():
     hidden, weight, bias, targets = inputs(600, 11, 3)
     nats = token_nats(hidden, weight, bias, targets)
     assert nats.shape == (600,)
-    torch.testing.assert_close(nats.sum(), summed_nats(hidden, weight, bias, targets).detach())
+    expected = summed_nats(hidden, weight, bias, targets).detach()
+    torch.testing.assert_close(nats.sum(), expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(
+        nats,
+        functional.cross_entropy(hidden @ weight.t() + bias, targets, reduction="none").detach(),
+        rtol=1e-12,
+        atol=1e-12,
+    )
 
 
 def test_no_rows_cost_nothing():
@@ -62,12 +72,30 @@ def test_no_rows_cost_nothing():
     assert summed_nats(hidden, weight, bias, targets) == 0.0
 
 
-def test_softmax_jacobian_rows_sum_to_zero_and_equal_its_formula():
-    z = torch.randn(5, dtype=torch.float64)
-    p = z.softmax(0)
-    jacobian = torch.autograd.functional.jacobian(lambda x: x.softmax(0), z)
-    torch.testing.assert_close(jacobian, torch.diag(p) - torch.outer(p, p))
-    torch.testing.assert_close(jacobian.sum(1), torch.zeros(5, dtype=torch.float64))
+def chances(z):
+    """softmax(z) as the output layer has it: of each token from its nats, one a row."""
+    V = len(z)
+    rows, nothing = z.expand(V, V), z.new_zeros(V)
+    return (-token_nats(rows, torch.eye(V, dtype=z.dtype), nothing, torch.arange(V))).exp()
+
+
+@pytest.mark.parametrize("way", [pytest.param("kernel", marks=needs_kernels), "torch"])
+def test_softmax_jacobian_rows_sum_to_zero_and_equal_formula_and_differences(way, monkeypatch):
+    """∂ŷ_k/∂z_l = −ŷ_k ∂nats_k/∂z_l = ŷ_k (δ_kl − ŷ_l), from the layer's own gradients."""
+    if way == "torch":
+        monkeypatch.setattr(kernels, "can_take", lambda *_: False)
+    z, V = 2 * torch.randn(5, dtype=torch.float64), 5
+    hidden = z.repeat(V, 1).requires_grad_()
+    identity = torch.eye(V, dtype=torch.float64)
+    summed_nats(hidden, identity, torch.zeros_like(z), torch.arange(V)).backward()
+    p = z.exp() / z.exp().sum()
+    torch.testing.assert_close(chances(z), p, rtol=1e-13, atol=0)
+    jacobian = -chances(z)[:, None] * hidden.grad
+    torch.testing.assert_close(jacobian, torch.diag(p) - torch.outer(p, p), rtol=0, atol=1e-14)
+    assert jacobian.sum(dim=1).abs().max() < 1e-14
+    for k in range(V):
+        numeric = numeric_gradient(lambda k=k: chances(z)[k], z)
+        assert relative_error(jacobian[k], numeric) < 1e-8
 
 
 @pytest.mark.parametrize("smoothing", [0.1, 0.5])

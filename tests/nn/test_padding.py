@@ -10,6 +10,8 @@ from torch import Tensor
 from unrolled.errors import ConfigError
 from unrolled.nn import LSTM, Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State
 
+pytestmark = pytest.mark.arithmetic
+
 Run = Callable[[Tensor, Tensor | None, State], tuple[Tensor, State]]
 B, T, E, H = 5, 6, 3, 4
 LENGTHS = torch.tensor([6, 1, 4, 6, 2])

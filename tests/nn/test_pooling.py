@@ -5,6 +5,8 @@ from unrolled.errors import ConfigError
 from unrolled.nn import POOLS, GRUCell, Recurrent, pool
 from unrolled.nn.pooling import AttentionPooling
 
+pytestmark = pytest.mark.arithmetic
+
 LENGTHS = torch.tensor([4, 1, 3])
 
 

@@ -9,6 +9,8 @@ from torch import Tensor
 from unrolled.errors import ConfigError
 from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, State, reference
 
+pytestmark = pytest.mark.arithmetic
+
 ROUNDING = {torch.float32: 4e-6, torch.float64: 5e-14}
 
 

@@ -1,11 +1,15 @@
 """Recurrent: time, layers, directions and carried states."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from networks import build, every_variant, main_cells, random, random_state
 from torch import Tensor
 
 from unrolled.nn import LSTMCell, Recurrent
+
+pytestmark = pytest.mark.arithmetic
 
 
 def assert_close(got: Tensor, expected: Tensor) -> None:
@@ -46,13 +50,22 @@ def test_nothing_is_remembered_between_calls(cell):
 
 
 @main_cells
-def test_one_set_of_parameters_serves_every_length(cell):
-    net = build(3, 4, cell=cell)
-    count = sum(p.numel() for p in net.parameters())
-    for T in (1, 5, 500):
-        y, _ = net(random(1, T, 3))
-        assert y.shape == (1, T, 4)
-    assert sum(p.numel() for p in net.parameters()) == count
+def test_one_set_of_parameters_serves_every_step(cell):
+    """The gradient of shared weights is the sum over the steps of what each step's copy would get;
+    a step has gates · (h (h + d) + 2 h) weights, however many steps there are."""
+    net, x, upstream = build(3, 4, cell=cell), random(1, 30, 3), random(1, 30, 4)
+    assert sum(p.numel() for p in net.parameters()) == cell.gates * (4 * (4 + 3) + 2 * 4)
+    copies, outputs, state = [deepcopy(net) for _ in range(30)], [], None
+    for copy, x_t in zip(copies, x.split(1, dim=1), strict=True):
+        y_t, state = copy(x_t, state=state)
+        outputs.append(y_t)
+    y = net(x)[0]
+    assert_close(torch.cat(outputs, dim=1), y)
+    (y * upstream).sum().backward()
+    (torch.cat(outputs, dim=1) * upstream).sum().backward()
+    for name, parameter in net.named_parameters():
+        parts = [copy.get_parameter(name).grad for copy in copies]
+        torch.testing.assert_close(sum(parts), parameter.grad, rtol=1e-10, atol=1e-12)
 
 
 @every_variant

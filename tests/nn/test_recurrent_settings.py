@@ -7,6 +7,8 @@ from networks import build, every_variant, main_cells, random
 from unrolled.errors import ConfigError
 from unrolled.nn import Dropout, GRUCell, LSTMCell, Recurrent, RNNCell
 
+pytestmark = pytest.mark.arithmetic
+
 # --- parameters ----------------------------------------------------------------------------------
 
 

@@ -8,6 +8,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from unrolled.errors import ConfigError
 from unrolled.nn import GRU, LSTM, RNN, GRUCell, LSTMCell, Recurrent, RNNCell
 
+pytestmark = pytest.mark.arithmetic
+
 KINDS = {
     "lstm": (LSTM, nn.LSTM, {}),
     "gru": (GRU, nn.GRU, {}),

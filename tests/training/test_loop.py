@@ -1,10 +1,12 @@
 """The training loop: what it records, when it ends, how it stops, and what it never saves."""
 
+import itertools
 import json
 import math
 import os
 import resource
 import signal
+from types import SimpleNamespace
 
 import pytest
 import safetensors.torch
@@ -12,10 +14,11 @@ import safetensors.torch
 from unrolled.config import LanguageRun, LanguageSettings
 from unrolled.errors import NumericError, Stopped, StorageError
 from unrolled.files import TEMPORARY, write_folder
-from unrolled.models.folder import load
 from unrolled.training.checkpoint import RunFolder
-from unrolled.training.language import language_job
+from unrolled.training.language import LanguageJob, language_job
 from unrolled.training.loop import Trainer
+
+pytestmark = pytest.mark.arithmetic
 
 
 def at_step(number, action):
@@ -68,26 +71,43 @@ def test_it_learns(run, metrics, tmp_path, optimizer, context):
     assert losses[-1] < 0.5
 
 
-def test_the_plateau_schedule_lowers_the_rate_and_early_stop_ends_the_run(run, metrics):
-    too_fast = {
-        "train.optimizer": "sgd",
-        "train.learning_rate": 300.0,
+@pytest.fixture
+def dev_losses(monkeypatch):
+    """Let the dev data judge the epochs as a script says, whatever the model has learned."""
+
+    def follow(script):
+        losses = iter(script)
+        monkeypatch.setattr(LanguageJob, "dev_loss", lambda self: next(losses))
+
+    return follow
+
+
+def test_the_plateau_schedule_lowers_the_rate_and_early_stop_ends_the_run(run, metrics, dev_losses):
+    settings = {
+        "train.learning_rate": 0.01,
         "train.schedule": "plateau",
         "train.patience": 2,
         "train.decay": 0.25,
         "train.early_stop": 5,
-        "model.dropout": 0.0,
     }
-    rows = metrics(run("out", too_fast, epochs=40))
-    losses = [row["dev_loss"] for row in rows if "dev_loss" in row]
-    best = losses.index(min(losses))
-    assert len(losses) == best + 1 + 5 < 40
-    rates = [row["learning_rate"] for row in rows if "loss" in row]
-    assert rates[-1] < rates[0]
-    assert {round(math.log(rate / 300.0, 0.25), 9) % 1 for rate in rates} == {0.0}
+    dev_losses([4.0, 3.0, 3.0, 3.5, 2.0, 2.5, 2.0, 2.1, 2.2, 2.3, 1.0])
+    rows = metrics(run("out", settings, epochs=40))
+    rates = {}  # of the first step of each epoch
+    epoch = 1
+    for row in rows:
+        if "loss" in row:
+            rates.setdefault(epoch, row["learning_rate"])
+        else:
+            epoch = row["epoch"] + 1
+    # Flat twice after epoch 2, and twice and twice again after epoch 5, the best, which 5 follow.
+    falls = [1, 1, 1, 1, 4, 4, 4, 16, 16, 64]
+    assert [rates[epoch] for epoch in sorted(rates)] == [0.01 / fall for fall in falls]
 
 
-def test_minutes_end_the_run_and_the_schedule_fits_itself_to_them(run, metrics):
+def test_minutes_end_the_run_and_the_schedule_fits_itself_to_them(run, metrics, monkeypatch):
+    looks = itertools.count()  # at the clock, on which a millisecond passes between two
+    slow = SimpleNamespace(monotonic=lambda: next(looks) / 1000)
+    monkeypatch.setattr("unrolled.training.clock.time", slow)
     rows = metrics(run("out", epochs=None, minutes=0.02))
     rates = [row["learning_rate"] for row in rows if "loss" in row]
     assert "dev_loss" in rows[-1]
@@ -225,14 +245,13 @@ def test_a_disk_that_fills_up_costs_no_checkpoint(run, tmp_path, bytes_of):
     assert bytes_of(run("out", resume=True)) == bytes_of(run("whole"))
 
 
-def test_the_best_model_is_kept_not_the_last(run, metrics):
-    settings = {
-        "train.optimizer": "sgd",
-        "train.learning_rate": 300.0,
-        "train.schedule": "constant",
-    }
-    out = run("out", settings, epochs=6)
-    losses = [(row["dev_loss"], row["step"]) for row in metrics(out) if "dev_loss" in row]
-    best = RunFolder(out).best_folder(min(losses)[1])
-    assert (out / "model.safetensors").read_bytes() == (best / "model.safetensors").read_bytes()
-    assert load(out).score(["a cat"]) == load(best).score(["a cat"])
+def test_the_best_model_is_kept_not_the_last(run, metrics, dev_losses):
+    dev_losses([3.0, 1.0, 2.0])
+    out = run("out", {"train.schedule": "constant"}, epochs=3)
+    steps = [row["step"] for row in metrics(out) if "dev_loss" in row]
+    best = RunFolder(out).best_folder(steps[1])
+    kept = (out / "model.safetensors").read_bytes()
+    assert kept == (best / "model.safetensors").read_bytes()
+    dev_losses([3.0, 2.0, 1.0])
+    last = run("last", {"train.schedule": "constant"}, epochs=3)
+    assert (last / "model.safetensors").read_bytes() != kept
