@@ -1,23 +1,30 @@
 # The words of the work. Everything lives in .venv beside this file; nothing else is touched.
 
 PYTHON ?= python3
-
-PIP := .venv/bin/python -m pip
-INSTALL := $(PIP) install --quiet --disable-pip-version-check --constraint constraints.txt
+# torch without CUDA comes from here; with none given, from PyPI alone
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# tests of one thread each, several at a time; those of a file stay together
+PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check bench sanitize format clean
+.PHONY: help demo test quick test-portable check bench sanitize format clean
 
 help: ## show these words
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/runtime.stamp ## set up, then train, score and use a small model
 	.venv/bin/unrolled demo
 
 test: .venv/dev.stamp ## run every test
-	.venv/bin/python -m pytest
+	$(PYTEST)
+
+quick: .venv/dev.stamp ## run every test but what trains: under a minute
+	$(PYTEST) -m 'not trains'
+
+test-portable: .venv/dev.stamp ## run what depends on arithmetic as on other machines
+	tools/test-portable.sh
 
 check: .venv/dev.stamp ## format, lint, types, architecture
 	.venv/bin/ruff format --check .
@@ -41,16 +48,14 @@ clean: ## remove .venv and every cache
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# torch first and alone: with it in place, no other package can ask for a CUDA build.
 .venv/torch.stamp: constraints.txt
-	$(PYTHON) -m venv .venv
-	$(INSTALL) torch
-	touch $@
+	@PYTHON='$(PYTHON)' TORCH_INDEX='$(TORCH_INDEX)' tools/set-up.sh torch
+	@touch $@
 
 .venv/runtime.stamp: .venv/torch.stamp pyproject.toml
-	$(INSTALL) --editable '.[demo]'
-	touch $@
+	@tools/set-up.sh runtime
+	@touch $@
 
-.venv/dev.stamp: .venv/torch.stamp pyproject.toml
-	$(INSTALL) --editable '.[dev]'
-	touch .venv/runtime.stamp $@
+.venv/dev.stamp: .venv/runtime.stamp
+	@tools/set-up.sh dev
+	@touch $@

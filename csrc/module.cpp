@@ -11,6 +11,7 @@
 #include "memory.hpp"
 #include "plan.hpp"
 #include "recurrent.hpp"
+#include "threads.hpp"
 
 namespace nb = nanobind;
 using namespace unrolled;
@@ -67,7 +68,7 @@ struct Sizes {
     Numbers lengths, offsets;
 
     Sizes(const Numbers& n, const Numbers& given)
-        : shape{int(n[0]), int(n[1]), int(n[2]), n[3], nullptr, nullptr, cache},
+        : shape{int(n[0]), int(n[1]), has_threads ? int(n[2]) : 1, n[3], nullptr, nullptr, cache},
           lengths(given.empty() ? Numbers(n[0], n[3]) : given), offsets(n[0]) {
         std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), int64_t(0));
         shape.lengths = lengths.data();

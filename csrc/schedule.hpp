@@ -6,8 +6,6 @@
 // cache cannot hold this halves what each core has to fetch, and it also serves a single row.
 #pragma once
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -16,6 +14,7 @@
 #include "plan.hpp"
 #include "product.hpp"
 #include "recurrent.hpp"
+#include "threads.hpp"
 
 namespace UNROLLED_ISA {
 

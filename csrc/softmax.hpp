@@ -96,7 +96,7 @@ class SoftmaxRow {
 };
 
 template <class T>
-void softmax(const Softmax<T>& at, int threads) {
+void softmax(const Softmax<T>& at, [[maybe_unused]] int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t row = 0; row < at.N; ++row) at.nats[row] = SoftmaxRow<T>(at, row)();
 }

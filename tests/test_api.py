@@ -8,6 +8,8 @@ import torch
 
 import unrolled
 
+pytestmark = pytest.mark.arithmetic
+
 TEXT = "the cat sat on a mat\na dog ran to the house\nit was not very big\n" * 20
 
 

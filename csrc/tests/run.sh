@@ -17,7 +17,7 @@ build_and_run() { # name of the instruction set, its flags, the sanitiser's flag
         # shellcheck disable=SC2086 # flags are words
         ${CXX:-c++} -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=fast -fno-math-errno \
             -fno-sanitize-recover=all -DUNROLLED_ISA="$1" $2 $3 \
-            "$here/test_$test.cpp" "$here/../plan.cpp" "$here/../memory.cpp" -lgomp -o "$program"
+            "$here/test_$test.cpp" "$here/../plan.cpp" "$here/../memory.cpp" -o "$program"
         ${RUNNER:-} "$program"
     done
 }

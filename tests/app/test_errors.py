@@ -10,6 +10,8 @@ import pytest
 
 from unrolled.files import write_folder
 
+pytestmark = pytest.mark.arithmetic
+
 TEXTS = {
     "ok.txt": b"the cat sat\na dog ran\n" * 9,
     "empty.txt": b"",

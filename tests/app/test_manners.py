@@ -20,6 +20,8 @@ from unrolled.evaluate.report import Report, number
 from unrolled.nn import kernels
 from unrolled.training.clock import Status
 
+pytestmark = pytest.mark.arithmetic
+
 CODE = "import sys; from unrolled.app.cli import main; sys.exit(main(sys.argv[1:]))"
 COMMAND = [sys.executable, "-c", CODE]
 ONE_CORE = {**os.environ, "OMP_NUM_THREADS": "1"}

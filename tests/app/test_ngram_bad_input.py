@@ -5,6 +5,8 @@ import math
 
 import pytest
 
+pytestmark = pytest.mark.arithmetic
+
 TEXT = "the cat sat on the mat\nthe dog sat on the log\n"  # every line has six words
 
 

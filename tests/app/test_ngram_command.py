@@ -5,6 +5,8 @@ import json
 import pytest
 from ngrams import random_lines
 
+pytestmark = pytest.mark.arithmetic
+
 WORDS = [f"w{i}" for i in range(30)]
 
 

@@ -12,6 +12,8 @@ from unrolled.errors import ConfigError, DataError
 from unrolled.models.classify import ClassifyModel
 from unrolled.text.labels import Labels
 
+pytestmark = pytest.mark.arithmetic
+
 TEXTS = ["the cat", "a dog ran", "", "café"]
 ONE = Labels(("no", "yes"), (1, 1), 2, several=False)
 SEVERAL = Labels(("a", "b"), (1, 1), 2, several=True)

@@ -8,6 +8,8 @@ from unrolled.app.predict_tag import predict_tags
 from unrolled.models.tag import TagModel
 from unrolled.training.memory import fit
 
+pytestmark = pytest.mark.arithmetic
+
 
 @pytest.fixture(scope="module")
 def model() -> TagModel:

@@ -8,6 +8,8 @@ import torch
 
 from unrolled.app.cli import main
 
+pytestmark = pytest.mark.arithmetic
+
 
 def pairs(count, seed):
     chance = random.Random(seed)

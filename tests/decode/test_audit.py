@@ -6,6 +6,8 @@ from unrolled.decode.audit import Audit, Scored, audit, verdict
 from unrolled.decode.hypothesis import normalised
 from unrolled.errors import ConfigError
 
+pytestmark = pytest.mark.arithmetic
+
 
 def test_the_printed_example_blames_the_model():
     assert verdict(7.21e-8, 1.09e-7) == "model"

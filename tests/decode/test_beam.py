@@ -15,6 +15,8 @@ from unrolled.errors import ConfigError
 from unrolled.models.language import CONTROL
 from unrolled.text.tokens import END
 
+pytestmark = pytest.mark.arithmetic
+
 ALPHAS = (0.0, 0.7, 1.0)
 STOPS = ("best", "count", "limit")  # those that the book has
 

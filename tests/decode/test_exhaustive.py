@@ -7,6 +7,8 @@ from toy_steppers import Hashed, Listed, assert_same, brute_force, plain, starte
 from unrolled.decode.exhaustive import exhaustive
 from unrolled.errors import ConfigError
 
+pytestmark = pytest.mark.arithmetic
+
 
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize(("V", "T"), [(1, 3), (2, 1), (2, 6), (3, 4), (5, 3), (4, 5)])

@@ -7,6 +7,8 @@ import torch
 from unrolled.decode.sample import Sampling, sample
 from unrolled.errors import ConfigError
 
+pytestmark = pytest.mark.arithmetic
+
 
 class Bigrams:
     """A Stepper over a table: the next token depends on the last one alone."""
@@ -62,7 +64,7 @@ def test_top_k_keeps_the_likeliest_and_their_ratios():
 
 
 def test_top_p_keeps_the_smallest_set_that_holds_the_share():
-    assert chi_squared(draw(20_000, top_p=0.7), [0, 0, 3 / 7, 4 / 7]) < 6.63
+    assert chi_squared(draw(20_000, top_p=0.69), [0, 0, 3 / 7, 4 / 7]) < 6.63
     assert chi_squared(draw(20_000, top_p=0.71), [0, 2 / 9, 3 / 9, 4 / 9]) < 9.21
     assert set(draw(100, top_p=1e-9).tolist()) == {3}
 

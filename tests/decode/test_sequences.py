@@ -12,6 +12,8 @@ from unrolled.decode.sample import Sampling
 from unrolled.decode.sequences import greedy, sample_sequences
 from unrolled.errors import ConfigError, NumericError
 
+pytestmark = pytest.mark.arithmetic
+
 
 class Counting(Hashed):
     """Counts the rows that it is asked for."""

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from unrolled.decode.topk import best_candidates, first_largest, likeliest
 from unrolled.errors import NumericError
 
+pytestmark = pytest.mark.arithmetic
+
 
 def sorted_candidates(log_p, before, count):
     """All sums in a stable order: (index, sum) of the best, for each row."""

@@ -8,6 +8,8 @@ from unrolled.decode.beam import beam_search
 from unrolled.decode.tree import beam_tree
 from unrolled.errors import ConfigError
 
+pytestmark = pytest.mark.arithmetic
+
 
 def watched(seed, *, sources=(4,), limit=7, V=5, **options):
     """The model, its hypotheses, and the steps that a watcher saw."""

@@ -18,6 +18,8 @@ from unrolled.models.classify import ClassifyModel
 from unrolled.text.labelled import read_examples
 from unrolled.text.labels import Labels
 
+pytestmark = pytest.mark.arithmetic
+
 ONE = Labels(("a", "b", "c"), (3, 2, 1), 6, several=False)
 SEVERAL = Labels(("a", "b", "c"), (3, 2, 1), 6, several=True)
 LINES = ["a\tx y", "b\ty", "c\tz", "a\tx"]

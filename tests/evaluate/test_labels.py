@@ -9,6 +9,8 @@ from sklearn import metrics
 from unrolled.evaluate.labels import BINS, ONE, SEVERAL, Judged, label_scores, resamples
 from unrolled.evaluate.metrics import RESAMPLES, better, named
 
+pytestmark = pytest.mark.arithmetic
+
 
 def one(seed, N=60, K=5, absent=True):
     """Random probabilities and labels; the last label neither occurs nor is likely."""

@@ -8,6 +8,8 @@ from unrolled.evaluate.baselines import nats_of_lines, uniform_nats, unigram_nat
 from unrolled.evaluate.metrics import Counted, better, named, resampled_ratio, surprise_scores
 from unrolled.text.tokens import PAD, START, TextEncoder
 
+pytestmark = pytest.mark.arithmetic
+
 COUNTED = Counted(lines=3, tokens=10, unknown=1, characters=40, level="word", context="line")
 
 

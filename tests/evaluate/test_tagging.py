@@ -18,6 +18,8 @@ from unrolled.text.conll import TaggedSentence
 from unrolled.text.schemes import spans
 from unrolled.text.word_encoder import WordEncoder
 
+pytestmark = pytest.mark.arithmetic
+
 GOLD = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-ORG"], ["O"]]
 FOUND = [["B-PER", "I-PER", "O", "B-ORG"], ["B-ORG", "I-ORG"], ["O"]]
 

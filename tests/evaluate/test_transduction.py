@@ -19,6 +19,8 @@ from unrolled.evaluate.transduction import (
     transduction_scores,
 )
 
+pytestmark = pytest.mark.arithmetic
+
 COUNTED = "examples:40|tokens:300"
 WORDS = ["ab", "cd", "abc", "d,", "é", "東京", "X.", "don't"]
 

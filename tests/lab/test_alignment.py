@@ -13,6 +13,8 @@ from unrolled.lab.alignment import (
     fertile_pairs,
 )
 
+pytestmark = pytest.mark.arithmetic
+
 
 @pytest.mark.parametrize("seed", range(20))
 def test_error_rate_by_counting_cells(seed):

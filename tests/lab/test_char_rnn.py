@@ -6,6 +6,8 @@ import torch
 
 from unrolled.lab.char_rnn import clip, init, loss_and_gradients, train, write
 
+pytestmark = pytest.mark.arithmetic
+
 IDS = [0, 2, 1, 1, 3, 0, 2, 4, 4, 1]
 
 

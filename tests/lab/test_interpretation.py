@@ -2,6 +2,8 @@ import pytest
 
 from unrolled.lab.interpretation import WAIT, delayed, delayed_copy
 
+pytestmark = pytest.mark.arithmetic
+
 
 @pytest.mark.parametrize(
     ("delay", "said"),

@@ -1,6 +1,10 @@
 from collections import Counter
 
+import pytest
+
 from unrolled.lab.window_limit import DID, OPENED, corpus, window_limit
+
+pytestmark = pytest.mark.arithmetic
 
 NEAR = ("4-gram", "window of 3")
 FAR = ("window of 12", "rnn")

@@ -168,6 +168,7 @@ def check_compiled(net: Recurrent, x: Tensor, lengths: Tensor | None, **options:
 
 
 @needs_kernels
+@pytest.mark.graph
 @pytest.mark.usefixtures("_fresh")
 @pytest.mark.parametrize("cell", [*VARIANTS[::5], LSTMCell(peephole="full")], ids=str)
 def test_a_compiled_stack_is_one_graph_of_kernels_with_the_same_bits(cell):
@@ -178,6 +179,7 @@ def test_a_compiled_stack_is_one_graph_of_kernels_with_the_same_bits(cell):
 
 
 @needs_kernels
+@pytest.mark.graph
 @pytest.mark.usefixtures("_fresh")
 def test_a_compiled_stack_takes_other_sizes_and_no_lengths():
     net, x = example(LSTMCell(peephole="output"))
@@ -191,6 +193,7 @@ def test_a_compiled_stack_takes_other_sizes_and_no_lengths():
 
 
 @needs_kernels
+@pytest.mark.graph
 @pytest.mark.usefixtures("_fresh")
 def test_a_compiled_stack_refuses_wrong_lengths_when_it_runs():
     net, x = example(GRUCell())
@@ -219,6 +222,7 @@ def test_the_operator_keeps_torchs_rules(cell):
     reason="needs a compiler and half a minute: set UNROLLED_SLOW=1",
 )
 @needs_kernels
+@pytest.mark.graph
 @pytest.mark.usefixtures("_fresh")
 @pytest.mark.filterwarnings("ignore")  # torch's own
 def test_a_stack_compiled_by_inductor():
@@ -226,6 +230,7 @@ def test_a_stack_compiled_by_inductor():
     check_compiled(net, x, LENGTHS)
 
 
+@pytest.mark.graph
 @pytest.mark.usefixtures("_fresh")
 @torch.no_grad()
 def test_compiled_without_kernels_it_gives_the_same_numbers(monkeypatch):
@@ -239,6 +244,7 @@ def test_compiled_without_kernels_it_gives_the_same_numbers(monkeypatch):
 
 
 @needs_kernels
+@pytest.mark.graph
 def test_exported_graphs_hold_torchs_operators_alone():
     net, x = example(LSTMCell())
     exported = torch.export.export(net, (x.detach(),))

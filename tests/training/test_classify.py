@@ -18,6 +18,8 @@ from unrolled.training.classify import hold_out, job_of
 from unrolled.training.memory import fit
 from unrolled.training.run import train
 
+pytestmark = pytest.mark.arithmetic
+
 SMALL = {
     "model.hidden_size": 16,
     "model.embedding_size": 16,

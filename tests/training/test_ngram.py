@@ -17,6 +17,8 @@ from unrolled.models.folder import load
 from unrolled.training.ngram import save_ngram, train_ngram
 from unrolled.training.run import train
 
+pytestmark = pytest.mark.arithmetic
+
 WORDS = [f"w{i}" for i in range(40)]
 
 

@@ -8,6 +8,8 @@ import torch
 from unrolled.config import TrainSettings
 from unrolled.training.optimise import OPTIMIZERS, clip_gradients, global_norm, rate_share
 
+pytestmark = pytest.mark.arithmetic
+
 
 def gradients(scale: float) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(3)

@@ -11,6 +11,8 @@ from unrolled.errors import ConfigError, DataError
 from unrolled.text.conll import read_tagged
 from unrolled.training.tagger import Tagger
 
+pytestmark = pytest.mark.arithmetic
+
 FLAT = {
     name.split(".")[1]: value for name, value in SMALL.items() if name != "train.checkpoint_seconds"
 }

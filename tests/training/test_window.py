@@ -13,6 +13,8 @@ from unrolled.config import settings_for
 from unrolled.errors import Stopped
 from unrolled.evaluate.report import saved_reports
 
+pytestmark = pytest.mark.arithmetic
+
 SMALL = {
     "model.window": 3,
     "model.hidden_size": 8,
