@@ -5,6 +5,7 @@
 
 import os
 import signal
+import tempfile
 from collections.abc import Generator
 from typing import Any
 
@@ -17,6 +18,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell lets what it runs in the background ignore Ctrl-C, and so would every command tried here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# It keeps nothing, but looks for a place to: a checkout may be read-only.
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", tempfile.gettempdir())
 settings.register_profile("unrolled", deadline=None, derandomize=True, database=None)
 settings.load_profile("unrolled")
 

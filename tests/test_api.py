@@ -8,7 +8,7 @@ import torch
 
 import unrolled
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 TEXT = "the cat sat on a mat\na dog ran to the house\nit was not very big\n" * 20
 

@@ -6,7 +6,7 @@ import pytest
 
 import unrolled
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 ANIMALS, SIZES = ("cat", "dog", "rat", "horse"), ("small", "large", "old", "young")
 LINES = [

@@ -10,7 +10,7 @@ import unrolled
 from unrolled.app import demo, demo_dates
 from unrolled.training.clock import Clock
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from unrolled.files import write_folder
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 TEXTS = {
     "ok.txt": b"the cat sat\na dog ran\n" * 9,

@@ -5,7 +5,7 @@ import json
 import pytest
 from ngrams import random_lines
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 WORDS = [f"w{i}" for i in range(30)]
 

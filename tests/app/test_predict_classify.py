@@ -12,7 +12,7 @@ from unrolled.errors import ConfigError, DataError
 from unrolled.models.classify import ClassifyModel
 from unrolled.text.labels import Labels
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 TEXTS = ["the cat", "a dog ran", "", "café"]
 ONE = Labels(("no", "yes"), (1, 1), 2, several=False)

@@ -8,7 +8,7 @@ from unrolled.app.predict_tag import predict_tags
 from unrolled.models.tag import TagModel
 from unrolled.training.memory import fit
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 @pytest.fixture(scope="module")

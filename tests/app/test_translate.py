@@ -8,7 +8,7 @@ import torch
 
 from unrolled.app.cli import main
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 def pairs(count, seed):

@@ -106,17 +106,17 @@ def random_tags(generator: np.random.Generator, lengths: np.ndarray) -> list[lis
     return [flat[end - n : end] for end, n in zip(ends, lengths.tolist(), strict=True)]
 
 
-def test_spans_and_scores_equal_seqeval_on_a_hundred_thousand_pairs():
+def test_spans_and_scores_equal_seqeval_on_thirty_thousand_pairs():
     """Tags are drawn at random, so most sequences break every scheme."""
     seqeval = pytest.importorskip("seqeval.metrics.sequence_labeling")
     generator = np.random.default_rng(0)
-    lengths = generator.integers(1, 8, size=100_000)
+    lengths = generator.integers(1, 8, size=30_000)
     gold, found = random_tags(generator, lengths), random_tags(generator, lengths)
     for tags in gold:
         expected = [(start, end + 1, label) for label, start, end in seqeval.get_entities(tags)]
         assert [tuple(span) for span in spans(tags)] == expected
     right, ours, theirs = span_counts(gold, found)
-    for rows in (slice(start, start + 10_000) for start in range(0, 100_000, 10_000)):
+    for rows in (slice(start, start + 10_000) for start in range(0, 30_000, 10_000)):
         hits, predicted, real = (int(part[rows].sum()) for part in (right, ours, theirs))
         measures = seqeval.precision_recall_fscore_support(
             gold[rows], found[rows], average="micro", zero_division=0

@@ -13,7 +13,7 @@ from unrolled.lab.alignment import (
     fertile_pairs,
 )
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,7 +6,7 @@ import torch
 
 from unrolled.lab.char_rnn import clip, init, loss_and_gradients, train, write
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 IDS = [0, 2, 1, 1, 3, 0, 2, 4, 4, 1]
 

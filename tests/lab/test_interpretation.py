@@ -2,7 +2,7 @@ import pytest
 
 from unrolled.lab.interpretation import WAIT, delayed, delayed_copy
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 @pytest.mark.parametrize(

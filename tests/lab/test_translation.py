@@ -22,7 +22,7 @@ from unrolled.lab.translation import (
 from unrolled.models.translate_network import DecoderState
 from unrolled.text.tokens import END, START
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 SMALL = Toy("copy", symbols=4, lengths=(3, 6), pairs=1100, held_out=100)
 SHORT = Toy("reverse", symbols=6, lengths=(2, 12), pairs=1100, held_out=100)

@@ -4,7 +4,7 @@ import pytest
 
 from unrolled.lab.window_limit import DID, OPENED, corpus, window_limit
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 NEAR = ("4-gram", "window of 3")
 FAR = ("window of 12", "rnn")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unrolled.nn import GRUCell, Recurrent
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 def check_gradients(

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import unrolled
 from unrolled.errors import ConfigError, DataError
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 SMALL = {
     "cell": "gru",

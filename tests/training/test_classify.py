@@ -18,7 +18,7 @@ from unrolled.training.classify import hold_out, job_of
 from unrolled.training.memory import fit
 from unrolled.training.run import train
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 SMALL = {
     "model.hidden_size": 16,

@@ -18,7 +18,7 @@ from unrolled.training.checkpoint import RunFolder
 from unrolled.training.language import LanguageJob, language_job
 from unrolled.training.loop import Trainer
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 def at_step(number, action):

@@ -16,7 +16,7 @@ from unrolled.training.classify import job_of
 from unrolled.training.loop import Trainer
 from unrolled.training.memory import fit
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 ROWS = [Example(("ab"[n % 2],), f"{'ab'[n % 2]} x{n % 7}", n) for n in range(80)]
 

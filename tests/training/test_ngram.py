@@ -17,7 +17,7 @@ from unrolled.models.folder import load
 from unrolled.training.ngram import save_ngram, train_ngram
 from unrolled.training.run import train
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 WORDS = [f"w{i}" for i in range(40)]
 

@@ -15,7 +15,7 @@ from unrolled.errors import ConfigError, DataError, ModelError, Stopped, Storage
 from unrolled.files import FolderLock, read_folder
 from unrolled.training.checkpoint import RunFolder
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 @pytest.mark.parametrize("scenario", ["stream", "line", "seldom"])

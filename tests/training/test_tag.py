@@ -16,7 +16,7 @@ from unrolled.evaluate.report import saved_reports
 from unrolled.evaluate.tasks import evaluate
 from unrolled.training.memory import fit
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
 @pytest.fixture

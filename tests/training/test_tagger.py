@@ -11,7 +11,7 @@ from unrolled.errors import ConfigError, DataError
 from unrolled.text.conll import read_tagged
 from unrolled.training.tagger import Tagger
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 FLAT = {
     name.split(".")[1]: value for name, value in SMALL.items() if name != "train.checkpoint_seconds"

@@ -17,7 +17,7 @@ from unrolled.text.parallel import Pair, read_pairs
 from unrolled.training.run import train
 from unrolled.training.translate import hold_out
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 SMALL = {
     "tokens.level": "word",

@@ -13,7 +13,7 @@ from unrolled.config import settings_for
 from unrolled.errors import Stopped
 from unrolled.evaluate.report import saved_reports
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 SMALL = {
     "model.window": 3,
