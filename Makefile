@@ -20,8 +20,8 @@ demo: .venv/runtime.stamp ## set up, then train, score and use a small model
 test: .venv/dev.stamp ## run every test
 	$(PYTEST)
 
-quick: .venv/dev.stamp ## run every test but what trains: under a minute
-	$(PYTEST) -m 'not trains'
+quick: .venv/dev.stamp ## run all but the longest tests: under a minute
+	$(PYTEST) -m 'not trains and not slow'
 
 test-portable: .venv/dev.stamp ## run what depends on arithmetic as on other machines
 	tools/test-portable.sh

@@ -21,6 +21,8 @@ from unrolled.files import (
     write_into_folder,
 )
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "config.toml": b'task = "lm"\nhidden_size = 8\n' * 8,
     "model.safetensors": bytes(range(256)) * 2,

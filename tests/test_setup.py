@@ -29,7 +29,10 @@ case "$*" in
 esac
 """
 
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("make") is None, reason="there is no make"),
+    pytest.mark.slow,
+]
 
 
 class Checkout(SimpleNamespace):

@@ -9,7 +9,7 @@ from unrolled.app.output import print_report
 from unrolled.evaluate.metrics import Score
 from unrolled.evaluate.report import Report
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 TEXTS = "yes\tgood fine good\nno\tbad poor bad\nnot sure\twell hm well\n" * 8
 TAGGED = "the DET\ncat NOUN\nran VERB\n\na DET\ndog NOUN\nsat VERB\n\n" * 10

@@ -12,6 +12,8 @@ from unrolled.charts.beam import BOX, GAP, PITCH, beam_tree
 from unrolled.charts.page import save
 from unrolled.errors import ConfigError, NumericError
 
+pytestmark = pytest.mark.slow
+
 
 def node(name, parent=None, depth=0, state="open", **more):
     return {

@@ -15,7 +15,7 @@ from unrolled.errors import ConfigError
 from unrolled.models.language import CONTROL
 from unrolled.text.tokens import END
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 ALPHAS = (0.0, 0.7, 1.0)
 STOPS = ("best", "count", "limit")  # those that the book has

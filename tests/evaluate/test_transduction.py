@@ -19,7 +19,7 @@ from unrolled.evaluate.transduction import (
     transduction_scores,
 )
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 COUNTED = "examples:40|tokens:300"
 WORDS = ["ab", "cd", "abc", "d,", "é", "東京", "X.", "don't"]

@@ -12,7 +12,7 @@ from unrolled.models.ngram_smoothing import discounts_of, estimate
 from unrolled.models.ngram_table import build_table
 from unrolled.text.tokens import PAD, START, TextEncoder
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 NORMALISED = ("mle", "add", "absolute", "kn", "mkn")
 

@@ -10,7 +10,7 @@ from unrolled.text.schemes import first_break
 from unrolled.text.vectors import WordVectors
 from unrolled.training.memory import fit
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 SENTENCES = [["Mary", "saw", "Paris", "."], ["Otto"], ["Ann", "Peter", "met", "unheard-of", "Oslo"]]
 both_decoders = pytest.mark.parametrize("decoder", ["softmax", "crf"])

@@ -12,7 +12,7 @@ from unrolled.models.translate import Search, TranslateModel
 from unrolled.text.batch import Batch
 from unrolled.text.tokens import END, PAD, START, UNK
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 SOURCES = ["a b c", "b b", "c a b a", "a"]
 TARGETS = ["x y", "y y y", "z x", "x"]

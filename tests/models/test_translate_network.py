@@ -20,7 +20,7 @@ from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch
 from unrolled.text.tokens import END, START, UNK
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 VARIANTS = {
     "plain": {"attention": "none", "bidirectional": False},

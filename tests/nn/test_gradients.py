@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unrolled.nn import GRUCell, Recurrent
 
-pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 
 def check_gradients(

@@ -25,7 +25,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State, kernels, reference
 
-pytestmark = [needs_kernels, pytest.mark.arithmetic]
+pytestmark = [needs_kernels, pytest.mark.arithmetic, pytest.mark.slow]
 
 ROUNDING = {torch.float32: 4e-6, torch.float64: 5e-14}
 every_type = pytest.mark.parametrize("dtype", ROUNDING, ids=str)

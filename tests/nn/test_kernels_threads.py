@@ -28,7 +28,7 @@ from torch import Tensor
 
 from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State
 
-pytestmark = [needs_kernels, pytest.mark.arithmetic]
+pytestmark = [needs_kernels, pytest.mark.arithmetic, pytest.mark.slow]
 
 # Sizes that csrc/plan.cpp splits by rows; by units, as there is one row; by units, as the weights
 # are too large for a core's own cache; and more threads than rows.

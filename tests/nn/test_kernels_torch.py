@@ -16,7 +16,7 @@ from unrolled.errors import ConfigError
 from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, kernels, reference
 from unrolled.nn.compiled import OPTIONS
 
-pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 LENGTHS = torch.tensor([5, 1, 3, 4])
 

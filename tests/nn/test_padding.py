@@ -10,7 +10,7 @@ from torch import Tensor
 from unrolled.errors import ConfigError
 from unrolled.nn import LSTM, Cell, GRUCell, LSTMCell, Recurrent, RNNCell, State
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
 Run = Callable[[Tensor, Tensor | None, State], tuple[Tensor, State]]
 B, T, E, H = 5, 6, 3, 4

@@ -11,6 +11,8 @@ from unrolled.errors import ConfigError
 from unrolled.text.batch import Batch, LineBatches, StreamBatches
 from unrolled.text.tokens import END, PAD, START, EncodedLines, TextEncoder
 
+pytestmark = pytest.mark.slow
+
 ROWS = st.lists(st.lists(st.integers(4, 99), max_size=30), min_size=1, max_size=60)
 
 

@@ -11,6 +11,8 @@ from unrolled.errors import ConfigError
 from unrolled.text import dates
 from unrolled.text.dates import LOCALES, VARIANTS, generate_dates, patterns, split_dates
 
+pytestmark = pytest.mark.slow
+
 babel_dates = pytest.importorskip("babel.dates")
 
 
