@@ -34,7 +34,7 @@ old=none
 ! has portable || old=portable
 if [ "${1-}" = part ]; then
     quick='arithmetic and not trains and not slow'
-    oldest $old 2 "$quick"
+    oldest $old 1 "$quick"
     rounding 1 "$quick"
     exit
 fi
