@@ -180,8 +180,11 @@ def test_wrong_states_are_refused(shapes):
     [
         (torch.tensor([5, 0]), r"lengths\[1\] is 0, but must be in 1\.\.5, the steps of x\."),
         (torch.tensor([6, 5]), r"lengths\[0\] is 6, but must be in 1\.\.5, the steps of x\."),
-        (torch.tensor([5]), r"lengths is int64 of shape \(1,\), but must be int64 of shape \(2,\)"),
-        (torch.tensor([5.0, 1.0]), r"lengths is float32 of shape \(2,\), but must be int64"),
+        (
+            torch.tensor([5]),
+            r"lengths is int64 of shape \(1,\), but must be integers of shape \(2,\)",
+        ),
+        (torch.tensor([5.0, 1.0]), r"lengths is float32 of shape \(2,\), but must be integers"),
     ],
 )
 def test_wrong_lengths_are_refused(lengths, message):

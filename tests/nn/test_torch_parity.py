@@ -1,12 +1,13 @@
 """LSTM, GRU and RNN against torch.nn's: weights, outputs, states, gradients, call forms."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from unrolled.errors import ConfigError
-from unrolled.nn import GRU, LSTM, RNN, GRUCell, LSTMCell, Recurrent, RNNCell
+from unrolled.nn import GRU, LSTM, RNN, GRUCell, LSTMCell, Recurrent, RNNCell, reference
 
 pytestmark = pytest.mark.arithmetic
 
@@ -159,14 +160,40 @@ def test_positional_arguments_stand_where_torch_has_them():
 
 
 def test_dropout_with_one_layer_is_accepted_without_effect():
-    net = LSTM(E, H, 1, dropout=0.5).train()
+    with pytest.warns(UserWarning, match="num_layers greater than 1"):  # torch.nn's own
+        net = LSTM(E, H, 1, dropout=0.5).train()
     x = torch.randn(T, B, E)
     assert torch.equal(net(x)[0], net(x)[0])
 
 
-def test_projected_states_are_refused():
-    with pytest.raises(ConfigError, match=r"proj_size is 3, but must be 0.*linear layer"):
-        LSTM(E, H, proj_size=3)
+@pytest.mark.parametrize("bias", [True, False])
+def test_projected_states_equal_torch(bias):
+    options = {"proj_size": 3, "bidirectional": True, "bias": bias, "batch_first": True}
+    mine, theirs = twins("lstm", E, H, 2, dtype=torch.float64, **options)
+    x = torch.randn(B, T, E, dtype=torch.float64, requires_grad=True)
+    packed = pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False)
+    packed_y, last = theirs(packed)
+    ragged = parts((pad_packed_sequence(packed_y, batch_first=True)[0], last))
+    expected = gradients(ragged, [x, *theirs.parameters()])
+    for way in (nullcontext, reference):
+        with way():
+            dense, with_lengths = parts(mine(x)), parts(mine(x, lengths=LENGTHS))
+        assert_same(dense, parts(theirs(x)))
+        assert_same(with_lengths, ragged)
+        assert_same(gradients(with_lengths, [x, *mine.parameters()]), expected)
+
+
+def test_projected_variants_run_as_the_equations_say():
+    net = LSTM(E, H, 2, proj_size=3, peephole="full", first_state="learned", dtype=torch.float64)
+    x = torch.randn(T, B, E, dtype=torch.float64)
+    h = [torch.zeros(B, 3, dtype=torch.float64) for _ in range(2)]
+    c = [torch.zeros(B, H, dtype=torch.float64) for _ in range(2)]
+    for t, inputs in enumerate(x):
+        for layer, weights in enumerate(net._weights(k)[0] for k in range(2)):
+            projected = net.cell.project(inputs, weights)
+            h[layer], c[layer] = net.cell.step(projected, (h[layer], c[layer]), weights)
+            inputs = h[layer]
+        assert_same([net(x)[0][t]], [h[1]])
 
 
 @pytest.mark.parametrize(

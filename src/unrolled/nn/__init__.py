@@ -4,9 +4,9 @@ from unrolled.nn import kernels
 from unrolled.nn.cells import CELLS, Cell, GRUCell, LSTMCell, RNNCell, State, Weights, convert_gru
 from unrolled.nn.dropin import GRU, LSTM, RNN
 from unrolled.nn.dropout import Dropout
+from unrolled.nn.layer import reference
 from unrolled.nn.pooling import POOLS, pool
 from unrolled.nn.recurrent import Recurrent
-from unrolled.nn.unroll import reference
 
 __all__ = [
     "CELLS",

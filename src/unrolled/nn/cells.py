@@ -13,6 +13,7 @@ In the equations W are rows of `ih`, U rows of `hh`, p rows of `peephole`; biase
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -32,6 +33,7 @@ class Weights(NamedTuple):
     bias_ih: Tensor | None = None  # (G·H,)
     bias_hh: Tensor | None = None  # (G·H,)
     peephole: Tensor | None = None  # (1, H) for o, or (3, H) for i, f, o
+    hr: Tensor | None = None  # (P, H)  an LSTM whose h is projected; hh is (G·H, P) then
 
 
 def _identity(x: Tensor) -> Tensor:
@@ -71,9 +73,8 @@ class Cell(ABC):
 
     def project(self, x: Tensor, weights: Weights) -> Tensor:
         """The part of all gates that needs no state: x (…, E) -> (…, G·H), biases added."""
-        bias = weights.bias_ih
-        if bias is not None and weights.bias_hh is not None:
-            bias = bias + weights.bias_hh
+        given = [bias for bias in (weights.bias_ih, weights.bias_hh) if bias is not None]
+        bias = reduce(torch.add, given) if given else None
         return functional.linear(x, weights.ih, bias)  # (…, G·H)
 
     @abstractmethod
@@ -84,7 +85,12 @@ class Cell(ABC):
 def zero_state(cell: Cell, weights: Sequence[Weights], B: int) -> State:
     """Zeros (D, B, H) for B rows of a layer whose directions have these weights."""
     hh = weights[0].hh
-    return tuple(hh.new_zeros(len(weights), B, hh.size(1)) for _ in range(cell.state_size))
+    return tuple(hh.new_zeros(len(weights), B, size) for size in sizes(cell, weights[0]))
+
+
+def sizes(cell: Cell, weights: Weights) -> tuple[int, ...]:
+    """How many numbers h has, and c where there is one: the same, but where h is projected."""
+    return (weights.hh.size(1), weights.hh.size(0) // cell.gates)[: cell.state_size]
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,7 @@ class LSTMCell(Cell):
         c' = f ⊙ c + i ⊙ g
         o  = σ(W_o x + U_o h + p_o ⊙ c')     p_o: peephole "output" and "full"
         h' = o ⊙ tanh(c')                    output "linear": h' = o ⊙ c'
+        h' = R (o ⊙ tanh(c'))                with R = `hr`: a projected h (Sak et al. 2014)
 
     Peepholes are those of Gers & Schmidhuber 2000 ("Recurrent nets that time and count").
     torch.nn.LSTM and Keras' LSTM are output "tanh", peephole "none".
@@ -152,7 +159,8 @@ class LSTMCell(Cell):
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
         if p is not None:
             o = o + p[-1] * c
-        return torch.sigmoid(o) * OUTPUTS[self.output](c), c
+        h = torch.sigmoid(o) * OUTPUTS[self.output](c)
+        return (h if weights.hr is None else functional.linear(h, weights.hr)), c
 
 
 def _reset_after(projected: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:

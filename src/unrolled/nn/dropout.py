@@ -16,17 +16,27 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float, *, variational: bool = False) -> None:
         super().__init__()
-        if not 0.0 <= p < 1.0:
-            raise ConfigError(f"dropout is {p}, but must be in [0, 1). Take 0 to drop nothing.")
+        check_share(p)
         self.p, self.variational = p, variational
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, F) -> (B, T, F)."""
-        if not self.training or self.p == 0.0:
-            return x
-        if not self.variational:
-            return functional.dropout(x, self.p)
-        return x * functional.dropout(torch.ones_like(x[:, :1]), self.p)  # mask (B, 1, F)
+        return drop(x, self.p, variational=self.variational) if self.training else x
 
     def extra_repr(self) -> str:
         return f"p={self.p}, variational={self.variational}"
+
+
+def check_share(p: float) -> None:
+    """Refuse what is no share, and all."""
+    if not 0.0 <= p < 1.0:
+        raise ConfigError(f"dropout is {p}, but must be in [0, 1). Take 0 to drop nothing.")
+
+
+def drop(x: Tensor, p: float, *, variational: bool) -> Tensor:
+    """What Dropout does to x (B, T, F) in training."""
+    if p == 0.0:
+        return x
+    if not variational:
+        return functional.dropout(x, p)
+    return x * functional.dropout(torch.ones_like(x[:, :1]), p)  # mask (B, 1, F)

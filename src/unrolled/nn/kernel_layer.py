@@ -1,4 +1,9 @@
-"""A layer of compiled kernels that torch can differentiate, once."""
+"""A layer of compiled kernels that torch can differentiate.
+
+The kernels give first derivatives. Where more is asked of the backward pass than numbers, the
+plain equations run again and are differentiated: for second derivatives, and for the gradients of
+many losses at once.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,13 +14,14 @@ from torch import Tensor
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows
-from unrolled.nn.transforms import differentiable_once
+from unrolled.nn.transforms import is_ordinary
+from unrolled.nn.unroll import unroll
 
 
 def run_layer(
     cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
 ) -> tuple[Tensor, State]:
-    """As unroll.run_layer, in one call of the kernels."""
+    """As layer.run_layer, in one call of the kernels."""
     tensors = [t for own in (*weights, first or ()) for t in own]
     learns = torch.is_grad_enabled() and any(
         t is not None and t.requires_grad for t in (x, *tensors)
@@ -41,9 +47,49 @@ class _Layer(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor | None) -> tuple[Any, ...]:
         x, *saved = ctx.saved_tensors
         tensors, parts = saved[: ctx.count], saved[ctx.count :]
-        kept = [Kept(*parts[i : i + 4]) for i in range(0, len(parts), 4)]
         wanted = ctx.needs_input_grad[1:]
-        return None, *differentiable_once(
-            lambda: ctx.call.backward(x, tensors, kept, upstream, wanted),
-            [x, *tensors, *upstream],
+        if not only_numbers(upstream):
+            return None, *differentiable_gradients(ctx.call, x, tensors, upstream, wanted)
+        kept = [Kept(*parts[i : i + 4]) for i in range(0, len(parts), 4)]
+        return None, *ctx.call.backward(x, tensors, kept, upstream, wanted)
+
+
+def only_numbers(upstream: Sequence[Tensor | None]) -> bool:
+    """Whether nobody will differentiate the gradients, and they are those of one loss."""
+    given = [t for t in upstream if t is not None]
+    return not torch.is_grad_enabled() and is_ordinary(given)
+
+
+def differentiable_gradients(
+    call: Call,
+    x: Tensor,
+    tensors: Sequence[Tensor | None],
+    upstream: Sequence[Tensor | None],
+    wanted: Sequence[bool],
+) -> list[Tensor | None]:
+    """As Call.backward, by torch's operators alone."""
+    with torch.enable_grad():
+        # A view each: the gradient by x must not go on into weights that were made of x.
+        own = x.view_as(x)
+        others = [None if t is None else t.view_as(t) for t in tensors]
+        weights, first = call.split(others)
+        state: Any = tuple(first) or None
+        y, last = unroll(call.cell, weights, own, state, call.rows, plain=True)
+    pairs = [(o, u) for o, u in zip((y, *last), upstream, strict=True) if u is not None]
+    asked = [
+        t
+        for t, is_wanted in zip((own, *others), wanted, strict=True)
+        if is_wanted and t is not None
+    ]
+    if not pairs:
+        return [None for _ in wanted]
+    found = iter(
+        torch.autograd.grad(
+            [output for output, _ in pairs],
+            asked,
+            [u for _, u in pairs],
+            create_graph=torch.is_grad_enabled(),
+            allow_unused=True,
         )
+    )
+    return [next(found) if is_wanted else None for is_wanted in wanted]

@@ -27,6 +27,7 @@ from unrolled.nn.cells import (
     Weights,
 )
 from unrolled.nn.rows import Rows, find_rows
+from unrolled.nn.shapes import check_layer
 from unrolled.nn.transforms import is_ordinary
 
 TYPES = (torch.float32, torch.float64)
@@ -39,9 +40,16 @@ def active() -> str:
     return _kernels.name() if _kernels else ""
 
 
+def are_there() -> bool:
+    """Whether any were compiled, and are to run."""
+    return _kernels is not None
+
+
 def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None) -> bool:
     """Whether the kernels are there, and the cell and the tensors are such as they take."""
     if _kernels is None or type(cell) not in CODES or x.dtype not in TYPES:
+        return False
+    if any(own.hr is not None for own in weights):
         return False
     tensors = [x, *(t for own in (*weights, first or ()) for t in own if t is not None)]
     return is_ordinary(tensors) and all(
@@ -89,8 +97,9 @@ class Call(NamedTuple):
         tensors: the weights of each direction, then the first state, (D, B, H) each, or none.
         ready: each direction's W and U as `packed` has made them, or nothing.
         """
-        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
         every, first = self.split(tensors)
+        check_layer(self.cell, every, x, first or None)
+        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
         H, size = every[0].hh.size(1), x.element_size()
         y = x.new_empty(B, T, D * H)
         last = [x.new_empty(D, B, H) for _ in range(self.cell.state_size)]
@@ -102,7 +111,7 @@ class Call(NamedTuple):
             addresses.append(
                 [
                     direction,
-                    *map(address, whole[1:]),
+                    *map(address, whole[1:5]),
                     *pair(first, skip),
                     *map(address, keep),
                     y.data_ptr() + direction * H * size,
@@ -195,7 +204,9 @@ class Call(NamedTuple):
         after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
         gradients = [
             w.new_empty(w.shape) if w is not None and is_asked else None
-            for w, is_asked in zip(weights, (ih, hh, bias, bias and after, peephole), strict=True)
+            for w, is_asked in zip(
+                weights[:5], (ih, hh, bias, bias and after, peephole), strict=True
+            )
         ]
         N, (width, H) = self.rows.tokens, weights.hh.shape
         gates = None if own else weights.hh.new_empty(N, width)
@@ -229,7 +240,8 @@ class Way(NamedTuple):
     def all(self) -> list[Tensor | None]:
         """The gradients, one for each of the weights."""
         ih, hh, bias_ih, bias_hh, peephole = self.gradients
-        return [ih, hh, bias_ih, bias_ih if bias_hh is None else bias_hh, peephole]
+        second = None if bias_ih is None else bias_ih.clone()
+        return [ih, hh, bias_ih, second if bias_hh is None else bias_hh, peephole, None]
 
     def multiply(self, flat: Tensor, keep: Kept) -> None:
         """The gradients of large weights: sums over all tokens at once."""

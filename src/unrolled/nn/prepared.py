@@ -13,8 +13,8 @@ from torch import Tensor
 from unrolled.errors import ConfigError
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, State, Weights
+from unrolled.nn.layer import run_layer
 from unrolled.nn.rows import Rows
-from unrolled.nn.unroll import run_layer
 
 RunLayer = Callable[[int, Tensor, State | None, Rows], tuple[Tensor, State]]
 Run = Callable[[Tensor, Tensor | None, State | None, RunLayer | None], tuple[Tensor, State]]
@@ -119,7 +119,8 @@ class _Direction:
     """One direction's packed weights and where they are."""
 
     def __init__(self, weights: Weights) -> None:
-        ih, hh, *small = self.weights = weights
+        self.weights = weights
+        ih, hh, *small = weights[:5]
         self._H, self._E = hh.size(1), ih.size(1)
         self.packed = kernels.packed(ih, self._H), kernels.packed(hh, self._H)
         self._small = [kernels.address(t) for t in small]

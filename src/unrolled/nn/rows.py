@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.errors import ConfigError
+from unrolled.nn.transforms import in_graph
+
+Lengths = Tensor | Sequence[int] | NDArray[np.integer[Any]]
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @dataclass
@@ -57,31 +64,49 @@ class Rows:
         """(N,) where in the flat batch each token is."""
         return (~self.beyond).flatten().nonzero()[:, 0]
 
+    def check_unseen(self) -> None:
+        """Let the graph refuse lengths that no row can have, when it runs."""
+        if self.unseen is not None:
+            fits = (self.unseen >= 1) & (self.unseen <= self.steps)  # (B,)
+            torch._assert_async(fits.all(), f"lengths must be in 1..{self.steps}, the steps of x")
+
     @property
     def tokens(self) -> int:
         """N, how many steps are real."""
         return sum(self.values) if self.values else self.count * self.steps
 
 
-def find_rows(x: Tensor, lengths: Tensor | None) -> Rows:
+def find_rows(x: Tensor, lengths: Lengths | None) -> Rows:
     """The rows of x (B, T, …) with checked lengths (B,); None: all are full."""
     B, T = x.shape[:2]
     if lengths is None:
         return Rows(B, T, x.device)
-    _check_form(lengths, B)
-    if torch.compiler.is_dynamo_compiling():  # a graph sees no values: whoever runs it checks them
-        return Rows(B, T, x.device, unseen=lengths.to(x.device))
-    values = checked_values(lengths, T)
+    given = as_lengths(lengths, B)
+    if in_graph():  # which sees no values: whoever runs it checks them
+        return Rows(B, T, x.device, unseen=given.to(x.device))
+    return seen_rows(x, given)
+
+
+def seen_rows(x: Tensor, lengths: Tensor) -> Rows:
+    """The same where the values are to be looked at now."""
+    B, T = x.shape[:2]
+    values = checked_values(as_lengths(lengths, B), T)
     return Rows(B, T, x.device, () if values.count(T) == B else values)
 
 
-def _check_form(lengths: Tensor, B: int) -> None:
-    if lengths.dtype != torch.int64 or lengths.shape != (B,):
-        kind = str(lengths.dtype).removeprefix("torch.")
+def as_lengths(lengths: Lengths, B: int) -> Tensor:
+    """The lengths (B,) as int64, of a tensor, an array or a list of integers."""
+    try:
+        given = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"lengths is {lengths!r}, but must be {B} integers.") from error
+    if given.dtype not in INTEGERS or given.shape != (B,):
+        kind = str(given.dtype).removeprefix("torch.")
         raise ConfigError(
-            f"lengths is {kind} of shape {tuple(lengths.shape)}, but must be int64 of shape "
+            f"lengths is {kind} of shape {tuple(given.shape)}, but must be integers of shape "
             f"({B},): pass the number of real steps of each row of x."
         )
+    return given.long()
 
 
 def checked_values(lengths: Tensor, T: int) -> list[int]:
@@ -96,15 +121,15 @@ def checked_values(lengths: Tensor, T: int) -> list[int]:
     return values
 
 
-def moved_left(x: Tensor, lengths: Tensor) -> Tensor:
+def moved_left(x: Tensor, lengths: Lengths) -> Tensor:
     """x (B, T, F), its rows padded on the left, with each row moved to the beginning."""
     rows = find_rows(x, lengths)
     return _rolled(x, rows.steps - rows.lengths)
 
 
-def moved_right(x: Tensor, lengths: Tensor) -> Tensor:
+def moved_right(x: Tensor, lengths: Lengths) -> Tensor:
     """x (B, T, F), its rows padded on the right, with each row moved to the end."""
-    return _rolled(x, lengths)
+    return _rolled(x, find_rows(x, lengths).lengths)
 
 
 def _rolled(x: Tensor, by: Tensor) -> Tensor:

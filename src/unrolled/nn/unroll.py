@@ -1,22 +1,19 @@
-"""One layer over time, in one direction or two, for rows of unequal length.
+"""One layer over time without kernels: torch's own code where it is exact, or the plain equations.
 
-The compiled kernels run it where they can (nn/kernel_layer.py). Else torch's own code does where it
-is exact, or the reference: a loop over `cell.step`. There rows are padded on the right, so what a
-recurrence computes in the padding never reaches a real step. What remains is to read each row's
-last state at its own last step, to turn a row round within its own length, and to keep the padding
-from overflowing.
+The plain equations are a loop over `cell.step`. Rows are padded on the right, so what a recurrence
+computes in the padding never reaches a real step. What remains is to read each row's last state at
+its own last step, to turn a row round within its own length, and to keep the padding from
+overflowing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from unrolled.nn import compiled, kernel_layer, kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
-from unrolled.nn.rows import Rows, checked_values
+from unrolled.nn.rows import Rows
+from unrolled.nn.transforms import is_cast
 
 # The variants that torch has compiled code for.
 FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
@@ -26,54 +23,57 @@ FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
     RNNCell("relu"): torch.rnn_relu,
 }
 
-_plain: ContextVar[bool] = ContextVar("plain", default=False)
+
+def has_fused(cell: Cell, rows: Rows) -> bool:
+    """Whether torch's code runs the cell over such rows."""
+    # A state without bound may overflow in the padding, and 0 · inf would make the gradient NaN.
+    overflows = cell == RNNCell("relu") and not rows.dense
+    return cell in FUSED and not overflows
 
 
-@contextmanager
-def reference() -> Iterator[None]:
-    """Within it, layers run as `cell.step` in a loop: slowly, but differentiable at will."""
-    token = _plain.set(True)
-    try:
-        yield
-    finally:
-        _plain.reset(token)
-
-
-def run_layer(
-    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
+def unroll(
+    cell: Cell,
+    weights: Sequence[Weights],
+    x: Tensor,
+    first: State | None,
+    rows: Rows,
+    *,
+    plain: bool,
 ) -> tuple[Tensor, State]:
-    """Run a cell over x (B, T, E), in one direction or two (D), each with weights of its own.
-
-    first is a state of (D, B, H) tensors, or None for zeros. Returns y (B, T, D·H), zero in the
-    padding, and each row's state after its last step, which backward is the first of the row.
-    """
-    compiles = torch.compiler.is_dynamo_compiling()
-    if (compiles or not _plain.get()) and kernels.can_run(cell, weights, x, first):
-        run = compiled.run_layer if compiles else kernel_layer.run_layer
-        return run(cell, weights, x, first, rows)
-    if compiles and not rows.dense:
-        checked_values(rows.lengths, rows.steps)
+    """As layer.run_layer; plain: by the equations, which can be differentiated at will."""
+    rows.check_unseen()
     x = clear(x, rows)
     if first is None:
         first = zero_state(cell, weights, rows.count)
+    fused = has_fused(cell, rows) and not plain
     runs = [
-        unroll(cell, weights[d], x, tuple(s[d] for s in first), rows=rows, backward=d == 1)
+        _run_direction(
+            cell, weights[d], x, tuple(s[d] for s in first), rows, backward=d == 1, fused=fused
+        )
         for d in range(len(weights))
     ]
     last = tuple(torch.stack(s) for s in zip(*(last for _, last in runs), strict=True))
     return torch.cat([y for y, _ in runs], dim=2), last  # (B, T, D·H), (D, B, H) each
 
 
-def unroll(
-    cell: Cell, weights: Weights, x: Tensor, state: State, *, rows: Rows, backward: bool
+def _run_direction(
+    cell: Cell,
+    weights: Weights,
+    x: Tensor,
+    state: State,
+    rows: Rows,
+    *,
+    backward: bool,
+    fused: bool,
 ) -> tuple[Tensor, State]:
-    """One direction without kernels; x is zero in the padding."""
-    if x.size(1) == 1:
+    """One direction; x is zero in the padding."""
+    if x.size(1) == 1 and not is_cast():  # which casts what torch's own code computes with
         state = cell.step(cell.project(x[:, 0], weights), state, weights)
         return state[0][:, None], state  # (B, 1, H)
     if backward:
         x = reverse(x, rows)
-    y, last = _runner(cell, rows)(cell, weights, x, state, rows)
+    run = run_fused if fused else run_steps
+    y, last = run(cell, weights, x, state, rows)
     y = clear(y, rows)
     return (reverse(y, rows) if backward else y), last
 
@@ -88,15 +88,6 @@ def reverse(x: Tensor, rows: Rows) -> Tensor:
     if rows.dense:
         return x.flip(1)
     return x.flatten(0, 1).index_select(0, rows.mirror).view_as(x)
-
-
-Runner = Callable[[Cell, Weights, Tensor, State, Rows], tuple[Tensor, State]]
-
-
-def _runner(cell: Cell, rows: Rows) -> Runner:
-    # A state without bound may overflow in the padding, and 0 · inf would make the gradient NaN.
-    overflows = cell == RNNCell("relu") and not rows.dense
-    return run_steps if _plain.get() or cell not in FUSED or overflows else run_fused
 
 
 def run_steps(
@@ -147,9 +138,9 @@ def _hold_cell(x: Tensor, weights: Weights, rows: Rows) -> tuple[Tensor, Weights
     forget gate and shuts the input gate so far that f is exactly 1 and i exactly 0 there, as are
     their derivatives: the c after all steps is then the c after the row's own last step.
     """
-    H = weights.hh.size(1)
+    rows_a_gate = weights.hh.size(0) // 4
     far = torch.finfo(x.dtype).max ** 0.5  # h is in [-1, 1]: no weights reach back from here
-    push = weights.ih.new_zeros(4, H)
+    push = weights.ih.new_zeros(4, rows_a_gate)
     push[0], push[1] = -far, far  # i, f
     x = torch.cat([x, rows.beyond[:, :, None].to(x.dtype)], dim=2)  # (B, T, E + 1)
     return x, weights._replace(ih=torch.cat([weights.ih, push.view(-1, 1)], dim=1))
