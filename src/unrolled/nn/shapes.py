@@ -27,6 +27,11 @@ def check_layer(
     B, _, E = x.shape
     for own in weights:
         _check_weights(cell, own, E)
+    if any(own.hh.shape != weights[0].hh.shape for own in weights[1:]):
+        raise ConfigError(
+            f"weight_hh has the shapes {listed(own.hh.shape for own in weights)}, but both "
+            "directions of a layer must have the same."
+        )
     if first is None:
         return
     D = len(weights)
