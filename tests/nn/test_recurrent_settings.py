@@ -170,7 +170,7 @@ def test_wrong_input_shapes_are_refused(shape):
 @pytest.mark.parametrize("shapes", [[(1, 2, 4)], [(1, 2, 4), (1, 1, 4)], [(2, 2, 4)] * 2])
 def test_wrong_states_are_refused(shapes):
     state = tuple(torch.zeros(shape) for shape in shapes)
-    message = r"state has the shapes .*, but must have \(1, 2, 4\) and \(1, 2, 4\)"
+    message = r"tensors, of the shapes .*, but must have \(1, 2, 4\) and \(1, 2, 4\)"
     with pytest.raises(ConfigError, match=message):
         Recurrent(3, 4, cell=LSTMCell())(torch.zeros(2, 5, 3), state=state)
 

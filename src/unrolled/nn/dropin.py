@@ -87,7 +87,7 @@ class _DropIn(Stack):
             return self._as_leaf(input, hx=hx, lengths=lengths, padding=padding)
         if lengths is None and padding == "right" and self._leaves_to_torch(input):
             return super().forward(input, hx)  # type: ignore[no-any-return]
-        state = None if hx is None else (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        state = _as_state(hx)
         y: Tensor | PackedSequence
         if isinstance(input, PackedSequence):
             y, last = self._run_packed(input, state, lengths, padding)
@@ -129,7 +129,7 @@ class _DropIn(Stack):
     ) -> tuple[Tensor, State]:
         """One row (T, E), its states (L·D, H)."""
         self._check_input(x, "input", ("T",))
-        if state is not None and any(s.dim() != 2 for s in state):
+        if state is not None and any(isinstance(s, Tensor) and s.dim() != 2 for s in state):
             raise ConfigError(
                 f"hx has the shapes {listed(s.shape for s in state)}, but input is one row, "
                 "(T, E): hx must have two axes, layers · directions and hidden_size."
@@ -223,6 +223,19 @@ class _DropIn(Stack):
 
 
 TORCHS: tuple[type[nn.Module], ...] = (nn.LSTM, nn.GRU, nn.RNN)
+
+
+def _as_state(hx: Any) -> State | None:
+    """hx as our engine has it: a tuple of tensors, or None."""
+    if hx is None or isinstance(hx, tuple):
+        return hx
+    if isinstance(hx, Tensor):
+        return (hx,)
+    if isinstance(hx, list):
+        return tuple(hx)
+    raise ConfigError(
+        f"hx is {hx!r} of {type(hx).__name__}, but must be a tensor, or a tuple (h, c) for LSTM."
+    )
 
 
 def _check_packed(x: PackedSequence) -> None:

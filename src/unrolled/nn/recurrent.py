@@ -215,12 +215,15 @@ class Stack(nn.Module):
         return [(states, B, size) for size in sizes(self.cell, self._weights(0)[0])]
 
     def _checked(self, state: State, B: int) -> State:
+        if not all(isinstance(s, Tensor) for s in state):
+            kinds = ", ".join(type(s).__name__ for s in state)
+            raise ConfigError(f"state has values of {kinds}, but must be of tensors.")
         shapes = self._state_shapes(B)
         if not have_shapes(state, shapes):
             raise ConfigError(
-                f"state has the shapes {listed(s.shape for s in state)}, but must have "
-                f"{listed(shapes)}: layers · directions, rows, hidden_size. Pass what a call "
-                "returned, or None."
+                f"state has {len(state)} tensors, of the shapes {listed(s.shape for s in state)}, "
+                f"but must have {listed(shapes)}: layers · directions, rows, hidden_size. Pass "
+                "what a call returned, or None."
             )
         return state
 
