@@ -13,9 +13,14 @@
 #include <cmath>
 #include <limits>
 
-#include "schedule.hpp"
+#include "buffer.hpp"
+#include "product.hpp"
+#include "recurrent.hpp"
+#include "threads.hpp"
 
 namespace UNROLLED_ISA {
+
+using namespace unrolled;
 
 // e^x, and 0 where that is none of T's numbers.
 template <class T>
@@ -23,21 +28,44 @@ UNROLLED_INLINE Vec<T> vanishing_exp(Vec<T> x) {
     return x < ExpConstants<T>::least ? Vec<T>{} : exp<T>(x);
 }
 
-// Sentences, one after the other. A step's tags lie in whole vectors; those beyond the last one never happen.
+// The transitions as the sums read them. A step's tags lie in whole vectors; those beyond the last one
+// never happen.
+template <class T>
+struct ChainLayout {
+    static constexpr int L = Lanes<T>::count;
+
+    int K, V;
+    int64_t width;    // numbers of a step
+    Vec<T> beyond{};  // 0 for tags, −∞ beyond the last one
+    Buffer<T> moves;  // (K, V)
+
+    explicit ChainLayout(const Chain<T>& chain)
+        : K(int(chain.K)), V(vectors(K, L)), width(int64_t(V) * L), moves(K * width) {
+        for (int lane = K - (V - 1) * L; lane < L; ++lane)
+            beyond[lane] = -std::numeric_limits<T>::infinity();
+        for (int i = 0; i < K; ++i)
+            for (int v = 0; v < V; ++v)
+                store(moves.data() + i * width + v * L,
+                      load(chain.transitions + int64_t(i) * K + v * L, K - v * L));
+    }
+};
+
+// What one thread needs for a sentence of at most T steps.
+template <class T>
+struct ChainWorkspace {
+    T* logs;     // (T, V)
+    T* sums;     // (T, V)
+    T* node;     // (V,)  P of a step's tags
+    T* earlier;  // (V,)  P of those of the step before
+    typename Lanes<T>::bits* from;  // (T, V)  which tag the best way comes from; null without paths
+};
+
+// Sentences, one after the other.
 template <class T>
 class ChainRun {
    public:
-    explicit ChainRun(const Chain<T>& at)
-        : at_(at), K_(int(at.K)), V_(vectors(K_, L)), width_(V_ * L), moves_(K_ * width_),
-          logs_(at.steps * width_), sums_(at.steps * width_), from_(at.paths ? at.steps * width_ : 0),
-          node_(width_), earlier_(width_) {
-        for (int lane = 0; lane < L; ++lane)
-            beyond_[lane] = lane < K_ - (V_ - 1) * L ? T(0) : -std::numeric_limits<T>::infinity();
-        for (int i = 0; i < K_; ++i)
-            for (int v = 0; v < V_; ++v)
-                store(moves_.data() + i * width_ + v * L,
-                      load(at.transitions + int64_t(i) * K_ + v * L, K_ - v * L));
-    }
+    ChainRun(const Chain<T>& at, const ChainLayout<T>& layout, ChainWorkspace<T> space)
+        : at_(at), layout_(layout), space_(space), K_(layout.K), V_(layout.V), width_(layout.width) {}
 
     // log Z of a sentence; P of its tags, and P of its pairs added to edges (K, V), where there are any.
     UNROLLED_FLAT void sum(int64_t row, T* edges) {
@@ -62,7 +90,7 @@ class ChainRun {
         std::fill(path + steps(row), path + at_.steps, int64_t(0));
         for (int64_t t = steps(row) - 1; t >= 0; --t) {
             path[t] = tag;
-            if (t) tag = int64_t(from_.data()[t * width_ + tag]);
+            if (t) tag = int64_t(space_.from[t * width_ + tag]);
         }
     }
 
@@ -73,18 +101,18 @@ class ChainRun {
 
     int64_t steps(int64_t row) const { return at_.lengths[row]; }
 
-    T* logs(int64_t t) const { return logs_.data() + t * width_; }
+    T* logs(int64_t t) const { return space_.logs + t * width_; }
 
-    T* sums(int64_t t) const { return sums_.data() + t * width_; }
+    T* sums(int64_t t) const { return space_.sums + t * width_; }
 
     Vec<T> emission(int64_t row, int64_t t, int v) const {
         Vec<T> value = load(at_.scores + (row * at_.steps + t) * K_ + v * L, K_ - v * L);
-        return v == V_ - 1 ? value + beyond_ : value;
+        return v == V_ - 1 ? value + layout_.beyond : value;
     }
 
     // α_{t−1}(i) + A_ij for the tags j of vector v.
     UNROLLED_INLINE Vec<T> way(const T* logs, int i, int v) const {
-        return load(moves_.data() + i * width_ + v * L) + logs[i];
+        return load(layout_.moves.data() + i * width_ + v * L) + logs[i];
     }
 
     // Leaves α and β of all steps; what was taken off them.
@@ -126,20 +154,23 @@ class ChainRun {
         for (int v = 0; v < V_; ++v) sums += vanishing_exp<T>(load(last + v * L));
         T total = UNROLLED_ISA::sum<T>(sums);
         for (int v = 0; v < V_; ++v)
-            store(node_.data() + v * L, vanishing_exp<T>(load(last + v * L)) / total);
+            store(space_.node + v * L, vanishing_exp<T>(load(last + v * L)) / total);
         return total;
     }
 
     void backward(int64_t row, T* edges) {
         T* nodes = at_.nodes + row * at_.steps * K_;
-        std::fill(earlier_.data(), earlier_.data() + width_, T(0));
+        std::fill(space_.earlier, space_.earlier + width_, T(0));
         for (int64_t t = steps(row) - 1;; --t) {
-            std::copy(node_.data(), node_.data() + K_, nodes + t * K_);
+            std::copy(space_.node, space_.node + K_, nodes + t * K_);
             if (t == 0) break;
             T total = 0;
-            for (int i = 0; i < K_; ++i) total += earlier_.data()[i] = pairs(t, i, edges + i * width_);
+            for (int i = 0; i < K_; ++i) {
+                space_.earlier[i] = pairs(t, i, edges + i * width_);
+                total += space_.earlier[i];
+            }
             for (int v = 0; v < V_; ++v)  // 1 in all, but for rounding
-                store(node_.data() + v * L, load(earlier_.data() + v * L) / total);
+                store(space_.node + v * L, load(space_.earlier + v * L) / total);
         }
         std::fill(nodes + steps(row) * K_, nodes + at_.steps * K_, T(0));
     }
@@ -149,7 +180,7 @@ class ChainRun {
         Vec<T> all{};
         for (int v = 0; v < V_; ++v) {
             Vec<T> pair = vanishing_exp<T>(way(logs(t - 1), i, v) - load(sums(t) + v * L)) *
-                          load(node_.data() + v * L);
+                          load(space_.node + v * L);
             store(edges + v * L, load(edges + v * L) + pair);
             all += pair;
         }
@@ -165,17 +196,15 @@ class ChainRun {
             from = score > top ? Places{} + Place(i) : from;
             top = score > top ? score : top;
         }
-        std::memcpy(from_.data() + t * width_ + v * L, &from, sizeof from);
+        std::memcpy(space_.from + t * width_ + v * L, &from, sizeof from);
         return top;
     }
 
     const Chain<T>& at_;
+    const ChainLayout<T>& layout_;
+    ChainWorkspace<T> space_;
     int K_, V_;
     int64_t width_;
-    Vec<T> beyond_;  // 0 for tags, −∞ beyond the last one
-    Buffer<T> moves_, logs_, sums_;
-    Buffer<Place> from_;
-    Buffer<T> node_, earlier_;  // P of a step's tags, and of the step before
 };
 
 // Sentences fall into so many chunks however many threads there are, so that sums have the same bits.
@@ -183,13 +212,24 @@ constexpr int64_t most_chunks = 16;
 
 // Each(run, row, chunk) for every sentence, those of a chunk one after the other.
 template <class T, class Each>
-void each_sentence(const Chain<T>& at, [[maybe_unused]] int threads, Each each) {
+void each_sentence(const Chain<T>& at, int threads, Each each) {
     int64_t chunks = std::min(at.B, most_chunks);
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        ChainRun<T> run(at);
-        for (int64_t row = at.B * chunk / chunks; row < at.B * (chunk + 1) / chunks; ++row)
-            each(run, row, chunk);
+    int team = int(std::max<int64_t>(1, std::min<int64_t>(threads, chunks)));
+    ChainLayout<T> layout(at);
+    int64_t all = at.steps * layout.width, own = 2 * (all + layout.width);
+    Buffer<T> numbers(team * own);
+    Buffer<typename Lanes<T>::bits> places(at.paths ? team * all : 0);
+#pragma omp parallel num_threads(team)
+    {
+        int me = omp_get_thread_num();
+        T* logs = numbers.slice(me, own);
+        T* node = logs + 2 * all;
+        ChainWorkspace<T> space{logs, logs + all, node, node + layout.width, places.slice(me, all)};
+        ChainRun<T> run(at, layout, space);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t chunk = 0; chunk < chunks; ++chunk)
+            for (int64_t row = at.B * chunk / chunks; row < at.B * (chunk + 1) / chunks; ++row)
+                each(run, row, chunk);
     }
 }
 

@@ -23,6 +23,8 @@ struct Running {
     T *h, *next, *c, *reset;  // before and after the step; GRU: c holds z, reset r ⊙ h
     T* projected;             // (steps at once, rows, G · V)  W x, in vectors
     int64_t steps_at_once;
+    const T** sources;  // (steps at once, rows)  where their x lie
+    int64_t* begins;    // (steps at once,)  how many of them the steps before have
 };
 
 // The weights of a direction as the products read them; inputs: null where the gates hold W x.
@@ -42,9 +44,7 @@ class ForwardRun {
           part_(part), H_(shape.H), G_(cell.gates()), V_(vectors(shape.H, L)),
           apart_(cell.kind == GRU && cell.first == RESET_AFTER ? 2 : -1),
           width_(size_t(G_) * V_ * L), keeps_(at.before != nullptr),
-          streams_(keeps_ && rows.tokens * width_ * sizeof(T) > shape.cache / 4 * 5),
-          sources_(packed.inputs ? state.steps_at_once * rows.count() : 0),
-          begins_(packed.inputs ? state.steps_at_once : 0) {}
+          streams_(keeps_ && rows.tokens * width_ * sizeof(T) > shape.cache / 4 * 5) {}
 
     UNROLLED_FLAT void operator()() {
         begin();
@@ -84,9 +84,9 @@ class ForwardRun {
         int64_t from = now_, count = 0, end = std::min(steps, now_ + state_.steps_at_once);
         for (; now_ < end; ++now_) {
             while (shape_.lengths[rows_.rows[running - 1]] <= now_) --running;
-            begins_.data()[now_ - from] = count;
+            state_.begins[now_ - from] = count;
             for (int i = 0; i < running; ++i)
-                sources_.data()[count++] = source(rows_.rows[i]);
+                state_.sources[count++] = source(rows_.rows[i]);
         }
         now_ = from;
         for (int g = 0; g < G_; ++g)
@@ -97,7 +97,7 @@ class ForwardRun {
                 for (int64_t i = 0, R; i < count; i += R) {
                     R = next_tile(int(count - i), width);
                     Left<T> left{{}, int(R)};
-                    for (int r = 0; r < R; ++r) left.at[r] = sources_.data()[i + r];
+                    for (int r = 0; r < R; ++r) left.at[r] = state_.sources[i + r];
                     columns_of(packed_.inputs, int(at_.E), left, {v, width, g, 1, 0, 0}, start,
                                out + i * width_, width_);
                 }
@@ -195,7 +195,7 @@ class ForwardRun {
     const T* bias(int g, int v) const { return packed_.biases + (size_t(g) * V_ + v) * L; }
 
     const T* projected(int i, int g, int v) const {
-        int64_t row = begins_.data()[now_ % state_.steps_at_once] + i;
+        int64_t row = state_.begins[now_ % state_.steps_at_once] + i;
         return state_.projected + row * width_ + (size_t(g) * V_ + v) * L;
     }
 
@@ -343,8 +343,6 @@ class ForwardRun {
     size_t width_;  // of a row of W x
     bool keeps_;    // for a way back
     bool streams_;  // what is kept is more than the caches hold until then
-    Buffer<const T*> sources_;
-    Buffer<int64_t> begins_;
     int64_t now_ = 0;
 };
 

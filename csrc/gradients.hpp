@@ -35,10 +35,12 @@ enum Kept : int { X, BEFORE, INNER, sides, CELLS = sides, CELLS_BEFORE, kinds };
 template <class T>
 class Parameters {
    public:
-    Parameters(Cell cell, const Shape& shape, const Backward<T>& at)
-        : H_(shape.H), N_(shape.tokens()), rows_(kinds * N_), zeros_(at.first_c ? 0 : H_) {
-        if (!at.first_c) std::fill(zeros_.data(), zeros_.data() + H_, T(0));
-        find_rows(cell, shape, at);
+    Parameters() = default;
+
+    // rows: room for those of all kinds and tokens; zeros (H,): a first state that is not given.
+    Parameters(Cell cell, const Shape& shape, const Backward<T>& at, const T** rows_room, const T* zeros)
+        : H_(shape.H), N_(shape.tokens()), rows_(rows_room) {
+        find_rows(cell, shape, at, zeros);
         bool peeks = cell.kind == LSTM && cell.second != NO_PEEPHOLE;
         bool full = peeks && cell.second == PEEPHOLE_FULL;
         bool resets = cell.kind == GRU && cell.first != RESET_NONE;
@@ -65,15 +67,16 @@ class Parameters {
         sides_[INNER] = {rows(INNER), H_};
     }
 
+    // How many numbers `sum` needs room for, of so many units.
+    size_t workspace(int units) const { return rights() + size_t(units) * at_once() + most_rows; }
+
     // Those of the units first … last − 1, where first is the beginning of a vector.
-    UNROLLED_FLAT void sum(int first, int last) const {
+    UNROLLED_FLAT void sum(int first, int last, T* workspace) const {
         if (first >= last) return;
-        size_t all = 0;
-        for (int s = 0; s < sides; ++s) all += wanted(s) ? vectors(sides_[s].width, L) * L : 0;
-        int64_t most = std::min(N_, most_tokens), from = 0;
-        Buffer<T> right(all * (most + 1)), left((last - first) * most + most_rows);
+        int64_t from = 0;
         do {  // once, where there is no token
-            add(Block{from, int(std::min(most, N_ - from)), first, last}, right.data(), left.data());
+            Block block{from, int(std::min(at_once(), N_ - from)), first, last};
+            add(block, workspace, workspace + rights());
             from += most_tokens;
         } while (from < N_);
     }
@@ -87,7 +90,16 @@ class Parameters {
         int tokens, first, last;
     };
 
-    const T** rows(int which) const { return rows_.data() + which * N_; }
+    int64_t at_once() const { return std::min(N_, most_tokens); }
+
+    // Numbers of the rows of all sides, packed.
+    size_t rights() const {
+        size_t all = 0;
+        for (int s = 0; s < sides; ++s) all += wanted(s) ? vectors(sides_[s].width, L) * L : 0;
+        return all * (at_once() + 1);
+    }
+
+    const T** rows(int which) const { return rows_ + which * N_; }
 
     bool wanted(int side) const {
         for (int i = 0; i < count_; ++i)
@@ -95,7 +107,7 @@ class Parameters {
         return false;
     }
 
-    void find_rows(Cell cell, const Shape& shape, const Backward<T>& at) {
+    void find_rows(Cell cell, const Shape& shape, const Backward<T>& at, const T* zeros) {
         bool cells = cell.kind == LSTM && cell.second != NO_PEEPHOLE;
         for (int row = 0; row < shape.B; ++row)
             for (int64_t t = 0; t < shape.lengths[row]; ++t) {
@@ -106,7 +118,7 @@ class Parameters {
                 if (!cells) continue;
                 bool begins = t == (at.reverse ? shape.lengths[row] - 1 : 0);
                 rows(CELLS)[n] = at.cells + n * H_;
-                const T* first = at.first_c ? at.first_c + int64_t(row) * H_ : zeros_.data();
+                const T* first = at.first_c ? at.first_c + int64_t(row) * H_ : zeros;
                 rows(CELLS_BEFORE)[n] =
                     begins ? first : at.cells + (n + (at.reverse ? 1 : -1)) * H_;
             }
@@ -188,10 +200,9 @@ class Parameters {
         }
     }
 
-    int H_;
-    int64_t N_;
-    Buffer<const T*> rows_;
-    Buffer<T> zeros_;  // a first state that is not given
+    int H_ = 0;
+    int64_t N_ = 0;
+    const T** rows_ = nullptr;
     Term<T> terms_[4] = {};
     int count_ = 0;
     Side<T> sides_[sides];
@@ -206,14 +217,13 @@ class Inputs {
           pieces_(int(std::max<size_t>(1, size_t(K) * E_ * sizeof(T) / (shape.cache / 2)))),
           packed_(packed) {}
 
-    // Those of the tokens first … last − 1.
-    UNROLLED_FLAT void sum(int64_t first, int64_t last) const {
-        Buffer<T*> places(last - first);
-        find_places(first, last, places.data());
+    // Those of the tokens first … last − 1; places: room for as many.
+    UNROLLED_FLAT void sum(int64_t first, int64_t last, T** places) const {
+        find_places(first, last, places);
         for (int piece = 0; piece < D_ * pieces_; ++piece)
             for (int64_t n = first, R; n < last; n += R) {
                 R = next_tile(int(last - n), most_columns);
-                multiply(piece / pieces_, piece % pieces_, n, int(R), places.data() + n - first);
+                multiply(piece / pieces_, piece % pieces_, n, int(R), places + n - first);
             }
     }
 
@@ -258,6 +268,50 @@ class Inputs {
     const Backward<T>* at_;
     int D_, K_, E_, V_, pieces_;
     const T* packed_;
+};
+
+// All sums over tokens of a call, in as many shares as there are threads.
+template <class T>
+class Sums {
+   public:
+    Sums(Cell cell, const Shape& shape, const Backward<T>* at, int directions, const T* packed_inputs)
+        : shape_(shape), D_(directions), has_inputs_(at[0].dinput != nullptr),
+          rows_(kinds * shape.tokens() * directions), zeros_(shape.H),
+          places_(has_inputs_ ? shape.tokens() : 0),
+          inputs_(shape, at, directions, cell.gates() * shape.H, packed_inputs) {
+        std::fill(zeros_.data(), zeros_.data() + shape.H, T(0));
+        for (int d = 0; d < D_; ++d)
+            parameters_[d] = Parameters<T>(cell, shape, at[d], rows_.slice(d, kinds * shape.tokens()),
+                                           zeros_.data());
+    }
+
+    // How many numbers one thread needs room for.
+    size_t workspace() const {
+        return parameters_[0].workspace(vectors(vectors(shape_.H, L), shape_.threads) * L);
+    }
+
+    void make(int share, T* workspace) const {
+        int V = vectors(shape_.H, L), shares = shape_.threads;
+        int from = V * share / shares * L, to = std::min(shape_.H, V * (share + 1) / shares * L);
+        for (int d = 0; d < D_; ++d) parameters_[d].sum(from, to, workspace);
+        if (!has_inputs_) return;
+        int64_t N = shape_.tokens(), B = shape_.B;
+        int64_t begin = N * share / shares;
+        inputs_.sum(begin, N * (share + 1) / shares, places_.slice(begin, 1));
+        inputs_.clear(int(B * share / shares), int(B * (share + 1) / shares));
+    }
+
+   private:
+    static constexpr int L = Lanes<T>::count;
+
+    const Shape& shape_;
+    int D_;
+    bool has_inputs_;
+    Buffer<const T*> rows_;
+    Buffer<T> zeros_;
+    Buffer<T*> places_;
+    Parameters<T> parameters_[most_directions];
+    Inputs<T> inputs_;
 };
 
 }  // namespace UNROLLED_ISA

@@ -44,6 +44,11 @@ void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int
     Buffer<T> packed(packs ? directions * row * H : 0), states(directions * 4 * all);
     Buffer<T> inputs(packs_inputs ? directions * row * E : 0);
     Buffer<T> biases(directions * gates), projected(directions * room * shape.B);
+    int items = directions * plan.count();
+    int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
+    size_t most = plan.most_rows();
+    Buffer<const T*> sources(projects ? threads * at_once * most : 0);
+    Buffer<int64_t> begins(projects ? threads * at_once : 0);
     for (int d = 0; d < directions; ++d) sum_biases(cell, H, at[d], biases.data() + d * gates);
     auto pack = [&](int i) {
         int direction = i / (G * V), column = i % (G * V), gate = column / V;
@@ -59,15 +64,15 @@ void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int
         size_t before = plan.starts[group];
         T* own = states.data() + direction * 4 * all + before * H;
         T* space = projected.data() + direction * room * shape.B + before * room;
-        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, space, at_once};
+        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, space, at_once,
+                         sources.slice(part.thread, at_once * most),
+                         begins.slice(part.thread, at_once)};
         const Forward<T>& from = at[direction];
         Packed<T> ready{packs ? packed.data() + direction * row * H : from.packed,
                         packs_inputs ? inputs.data() + direction * row * E : from.packed_input,
                         biases.data() + direction * gates};
         ForwardRun<T>(cell, shape, from, ready, plan.groups[group], state, part)();
     };
-    int items = directions * plan.count();
-    int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
     run_plan(plan, threads, directions, packs || packs_inputs ? directions * G * V : 0, V, fetch_ahead,
              pack, run, [](int, int) {});
 }
@@ -103,13 +108,11 @@ void backward(Cell cell, Shape shape, const Plan& plan, Backward<T>* at, int dir
         BackwardRun<T>(cell, shape, at[direction], packed.data() + direction * matrix,
                        plan.groups[group], Returning<T>{own, own + all}, part)();
     };
-    auto finish = [&](int me, int team) {
-        int from = V * me / team * L, to = std::min(H, V * (me + 1) / team * L);
-        for (int d = 0; d < D; ++d) Parameters<T>(cell, shape, at[d]).sum(from, to);
-        if (!inputs) return;
-        Inputs<T> gradients(shape, at, D, K, packed_inputs);
-        gradients.sum(N * me / team, N * (me + 1) / team);
-        gradients.clear(shape.B * me / team, shape.B * (me + 1) / team);
+    Sums<T> sums(cell, shape, at, D, packed_inputs);
+    size_t workspace = sums.workspace();
+    Buffer<T> workspaces(shape.threads * workspace);
+    auto finish = [&](int share, int thread) {
+        sums.make(share, workspaces.slice(thread, workspace));
     };
     bool fetch_ahead = is_fetched(matrix * sizeof(T), shape);
     run_plan(plan, shape.threads, D, D * (V + inputs), V, fetch_ahead, pack, run, finish);

@@ -6,15 +6,20 @@
 
 namespace unrolled {
 
-struct Block {
+struct Memory {
     void* data = nullptr;
     size_t bytes = 0;
 };
 
-// Of at least so many bytes. What a thread gave back serves it again: fresh memory costs a page fault
-// for every 4 KB, which took as long as half of the work on large weights.
-Block borrow(size_t bytes);
-void give_back(Block block);
+// Room for `count` numbers of `size` bytes; std::bad_alloc where there is none. What a thread has released
+// serves it again: fresh memory costs a page fault for every 4 KB, which took as long as half of the work on
+// large weights. No kernel acquires memory within a parallel region: an exception could not leave it.
+Memory acquire(size_t count, size_t size);
+void release(Memory memory) noexcept;
+
+// How many bytes each thread keeps of what it has released. Less takes effect when a thread next
+// releases something.
+void keep_buffers(size_t bytes) noexcept;
 
 // Lets the process keep what it frees, as far as the C library does so for programs with large tensors.
 void keep_freed_memory();

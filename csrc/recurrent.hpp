@@ -10,6 +10,8 @@
 
 namespace unrolled {
 
+constexpr int most_directions = 2;
+
 enum Kind : int { RNN, LSTM, GRU };
 enum Activation : int { TANH, SIGMOID, RELU, LEAKY_RELU, IDENTITY };  // RNN: first
 enum Output : int { OUTPUT_TANH, OUTPUT_LINEAR };                     // LSTM: first

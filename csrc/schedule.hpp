@@ -10,7 +10,7 @@
 #include <atomic>
 #include <thread>
 
-#include "memory.hpp"
+#include "buffer.hpp"
 #include "plan.hpp"
 #include "product.hpp"
 #include "recurrent.hpp"
@@ -19,23 +19,6 @@
 namespace UNROLLED_ISA {
 
 using namespace unrolled;
-
-// So many numbers, for as long as this lives.
-template <class T>
-class Buffer {
-   public:
-    explicit Buffer(size_t size = 0) : block_(size ? borrow(size * sizeof(T)) : Block{}) {}
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() {
-        if (block_.data) give_back(block_);
-    }
-
-    T* data() const { return static_cast<T*>(block_.data); }
-
-   private:
-    Block block_;
-};
 
 // Row i of a matrix (rows, width) that may not be there.
 template <class T>
@@ -69,6 +52,7 @@ struct Part {
     int first, last;
     bool fetch_ahead;  // the next weights while these are in use
     Meeting* meeting;
+    int thread;  // which one it is: whose workspace it uses
 
     // These units of a row of H; null: zeros, and to nowhere.
     template <class T>
@@ -95,7 +79,8 @@ struct Part {
 };
 
 // Pack `columns` columns, then run every (direction, group, part), each by one thread; when all are done,
-// every thread finishes its share.
+// finish `threads` shares: finish(share, thread). Nothing that runs here may throw: memory is acquired
+// before, for `threads` threads, however many there will be.
 template <class Pack, class Run, class Finish>
 void run_plan(const Plan& plan, int threads, int directions, int columns, int units, bool fetch_ahead,
               Pack pack, Run run, Finish finish) {
@@ -107,14 +92,15 @@ void run_plan(const Plan& plan, int threads, int directions, int columns, int un
 #pragma omp for schedule(static)
         for (int column = 0; column < columns; ++column) pack(column);
         if (plan.by_units && team == threads) {
-            run(0, 0, Part{units * me / team, units * (me + 1) / team, fetch_ahead, &meeting});
+            run(0, 0, Part{units * me / team, units * (me + 1) / team, fetch_ahead, &meeting, me});
         } else {
 #pragma omp for schedule(dynamic, 1)
             for (int item = 0; item < items; ++item)
-                run(item / groups, item % groups, Part{0, units, fetch_ahead, &alone});
+                run(item / groups, item % groups, Part{0, units, fetch_ahead, &alone, me});
         }
 #pragma omp barrier
-        finish(me, team);
+#pragma omp for schedule(static, 1)
+        for (int share = 0; share < threads; ++share) finish(share, me);
     }
 }
 

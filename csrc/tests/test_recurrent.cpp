@@ -273,7 +273,7 @@ void check_team(const Problem& p, int threads) {
         std::vector<std::thread> team;
         for (int me = 0; me < threads; ++me)
             team.emplace_back([&, me] {
-                part_of(Part{V * me / threads, V * (me + 1) / threads, true, &meeting});
+                part_of(Part{V * me / threads, V * (me + 1) / threads, true, &meeting, me});
             });
         for (std::thread& member : team) member.join();
     };
@@ -285,7 +285,7 @@ void check_team(const Problem& p, int threads) {
     sum_biases(p.cell, H, forwards[0], biases.data());
     Packed<T> ready{packed.data(), nullptr, biases.data()};
     in_parts([&](Part part) {
-        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, nullptr, 1};
+        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, nullptr, 1, nullptr, nullptr};
         ForwardRun<T>(p.cell, shape, forwards[0], ready, plan.groups[0], state, part)();
     });
     check_forward(p, run);
