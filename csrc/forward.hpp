@@ -94,12 +94,13 @@ class ForwardRun {
                 T* out = state_.projected + (size_t(g) * V_ + v) * L;
                 Start<T> start{};
                 for (int j = 0; j < width; ++j) start.at[j] = bias(g, v + j);
-                for (int64_t i = 0, R; i < count; i += R) {
-                    R = next_tile(int(count - i), width);
-                    Left<T> left{{}, int(R)};
+                for (int64_t i = 0; i < count;) {
+                    int R = next_tile(count - i, width);
+                    Left<T> left{{}, R};
                     for (int r = 0; r < R; ++r) left.at[r] = state_.sources[i + r];
                     columns_of(packed_.inputs, int(at_.E), left, {v, width, g, 1, 0, 0}, start,
                                out + i * width_, width_);
+                    i += R;
                 }
             });
     }

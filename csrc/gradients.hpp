@@ -221,16 +221,17 @@ class Inputs {
     UNROLLED_FLAT void sum(int64_t first, int64_t last, T** places) const {
         find_places(first, last, places);
         for (int piece = 0; piece < D_ * pieces_; ++piece)
-            for (int64_t n = first, R; n < last; n += R) {
-                R = next_tile(int(last - n), most_columns);
-                multiply(piece / pieces_, piece % pieces_, n, int(R), places + n - first);
+            for (int64_t n = first; n < last;) {
+                int R = next_tile(last - n, most_columns);
+                multiply(piece / pieces_, piece % pieces_, n, R, places + n - first);
+                n += R;
             }
     }
 
     // 0 in the padding of the rows first … last − 1.
     void clear(int first, int last) const {
         for (int row = first; row < last; ++row) {
-            T* end = at_[0].dinput + (row + 1) * shape_.steps * E_;
+            T* end = at_[0].dinput + (int64_t(row) + 1) * shape_.steps * E_;
             std::fill(end - (shape_.steps - shape_.lengths[row]) * E_, end, T(0));
         }
     }
@@ -249,7 +250,8 @@ class Inputs {
     // A direction's part, from some of the gates' units: as much of W as stays in the cache.
     void multiply(int direction, int piece, int64_t n, int R, T* const* places) const {
         const Backward<T>& at = at_[direction];
-        int from = K_ * piece / pieces_, count = K_ * (piece + 1) / pieces_ - from;
+        int from = int(int64_t(K_) * piece / pieces_);
+        int count = int(int64_t(K_) * (piece + 1) / pieces_) - from;
         Left<T> left{{}, R};
         for (int r = 0; r < R; ++r) left.at[r] = at.dgates + (n + r) * at.gate_step + from;
         for (int v = 0, C; v < V_; v += C) {
@@ -276,7 +278,7 @@ class Sums {
    public:
     Sums(Cell cell, const Shape& shape, const Backward<T>* at, int directions, const T* packed_inputs)
         : shape_(shape), D_(directions), has_inputs_(at[0].dinput != nullptr),
-          rows_(kinds * shape.tokens() * directions), zeros_(shape.H),
+          rows_(size_t(kinds) * shape.tokens() * directions), zeros_(shape.H),
           places_(has_inputs_ ? shape.tokens() : 0),
           inputs_(shape, at, directions, cell.gates() * shape.H, packed_inputs) {
         std::fill(zeros_.data(), zeros_.data() + shape.H, T(0));

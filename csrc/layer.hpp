@@ -14,14 +14,16 @@ void sum_biases(Cell cell, int H, const Forward<T>& at, T* biases) {
     int G = cell.gates(), padded = vectors(H, L) * L;
     bool after = cell.kind == GRU && cell.first == RESET_AFTER;
     std::fill(biases, biases + size_t(G + 1) * padded, T(0));
-    for (int gate = 0; at.input_bias && gate < G; ++gate)
-        for (int unit = 0; unit < H; ++unit) {
-            T* own = biases + size_t(gate) * padded + unit;
-            T state_bias = at.state_bias[size_t(gate) * H + unit];
-            bool inside = after && gate == 2;
-            *own = at.input_bias[size_t(gate) * H + unit] + (inside ? T(0) : state_bias);
-            if (inside) own[padded] = state_bias;
-        }
+    for (int gate = 0; gate < G; ++gate) {
+        bool inside = after && gate == 2;
+        T* of_input = biases + size_t(gate) * padded;
+        T* of_state = inside ? of_input + padded : of_input;
+        size_t first = size_t(gate) * H;
+        for (int unit = 0; at.input_bias && unit < H; ++unit)
+            of_input[unit] = at.input_bias[first + unit];
+        for (int unit = 0; at.state_bias && unit < H; ++unit)
+            of_state[unit] += at.state_bias[first + unit];
+    }
 }
 
 // Whether so many bytes of weights, beside all else, are too much for a core's own cache.

@@ -171,9 +171,10 @@ inline void dots(const T* const* rows, int R, const T* const* weights, int C, in
 }
 
 // Cut `rows` into tiles of nearly equal height: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
-inline int next_tile(int rows_left, int columns) {
-    int tiles = (rows_left + tile_rows(columns) - 1) / tile_rows(columns);
-    return (rows_left + tiles - 1) / tiles;
+template <class Int>
+inline int next_tile(Int rows_left, int columns) {
+    Int tiles = (rows_left + tile_rows(columns) - 1) / tile_rows(columns);
+    return int((rows_left + tiles - 1) / tiles);
 }
 
 inline int vectors(int size, int lanes) { return (size + lanes - 1) / lanes; }

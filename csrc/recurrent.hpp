@@ -3,6 +3,10 @@
 // Letters as in the Python code: B rows, N real tokens in all, H hidden units, G gates of a cell.
 // Tokens lie compactly, row after row, in the order of time: row b has tokens
 // offsets[b] … offsets[b] + lengths[b] − 1. A direction that runs backwards reads them from the end.
+//
+// Integers: int64_t (or size_t) for whatever counts tokens, steps, or numbers in memory; int for rows B, units,
+// gates, lanes, threads and what lies in one tile. The limits below keep products of the latter within
+// an int; whoever calls the kernels refuses what is beyond them.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +15,10 @@
 namespace unrolled {
 
 constexpr int most_directions = 2;
+constexpr int64_t most_units = 1 << 20;   // H
+constexpr int64_t most_inputs = 1 << 24;  // E, and K tags of a chain
+constexpr int64_t most_rows_of_a_call = (int64_t(1) << 31) - 1;
+constexpr int most_threads = 1 << 10;
 
 enum Kind : int { RNN, LSTM, GRU };
 enum Activation : int { TANH, SIGMOID, RELU, LEAKY_RELU, IDENTITY };  // RNN: first
@@ -44,8 +52,8 @@ template <class T>
 struct Forward {
     int64_t reverse;
     const T* weights;     // (G·H, H)
-    const T* input_bias;  // (G·H,)  both or none
-    const T* state_bias;  // (G·H,)
+    const T* input_bias;  // (G·H,)  null: zeros
+    const T* state_bias;  // (G·H,)  null: zeros
     const T* peephole;    // (1 or 3, H)
     const T* first_h;     // (B, H)  null: zeros
     const T* first_c;     // (B, H)

@@ -308,6 +308,9 @@ void check_inputs(const Problem& p, int E, int threads, bool packed) {
     std::vector<T> x(p.B * p.steps * E), weights(size_t(width) * E), b(width), u(width);
     for (auto* values : {&x, &weights, &b, &u})
         for (size_t i = 0; i < values->size(); ++i) (*values)[i] = T(std::sin(1.7 * i + 1) / std::sqrt(E));
+    bool lacks_b = p.H % 2, lacks_u = p.B % 2;  // each may be absent by itself
+    if (lacks_b) std::fill(b.begin(), b.end(), T(0));
+    if (lacks_u) std::fill(u.begin(), u.end(), T(0));
     Problem with = p;
     auto forwards = run.forward(p);
     std::vector<std::vector<T>> columns;
@@ -325,7 +328,8 @@ void check_inputs(const Problem& p, int E, int threads, bool packed) {
         Forward<T>& at = forwards[d];
         at.input = x.data(), at.input_weights = weights.data(), at.E = E;
         at.x_row = p.steps * E, at.x_step = E;
-        at.input_bias = b.data(), at.state_bias = u.data();
+        at.input_bias = lacks_b ? nullptr : b.data();
+        at.state_bias = lacks_u ? nullptr : u.data();
         at.gates = at.inner = at.cells = at.before = nullptr;
         if (!packed) continue;
         for (auto [from, K] : {std::pair{at.weights, p.H}, std::pair{at.input_weights, E}}) {
