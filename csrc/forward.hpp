@@ -6,59 +6,75 @@
 
 namespace UNROLLED_ISA {
 
+using unrolled::Activation;
+using unrolled::Forward;
+using unrolled::GruCell;
+using unrolled::LstmCell;
+using unrolled::Output;
+using unrolled::Peephole;
+using unrolled::Reset;
+using unrolled::RnnCell;
+using unrolled::RowGroup;
+using unrolled::Shape;
+using unrolled::Update;
+
 template <class T>
-inline Vec<T> activate(int activation, Vec<T> x) {
+inline Vec<T> activate(Activation activation, Vec<T> x) {
     switch (activation) {
-        case TANH: return tanh<T>(x);
-        case SIGMOID: return sigmoid<T>(x);
-        case RELU: return x > T(0) ? x : (x != x ? x : Vec<T>{});
-        case LEAKY_RELU: return x > T(0) ? x : T(0.01) * x;
+        case Activation::tanh: return vtanh<T>(x);
+        case Activation::sigmoid: return vsigmoid<T>(x);
+        case Activation::relu: return x > T(0) ? x : (x != x ? x : Vec<T>{});
+        case Activation::leaky_relu: return x > T(0) ? x : T(0.01) * x;
         default: return x;
     }
 }
 
 // The state of a group of rows while it runs: (rows, H) each.
 template <class T>
-struct Running {
-    T *h, *next, *c, *reset;  // before and after the step; GRU: c holds z, reset r ⊙ h
-    T* projected;             // (steps at once, rows, G · V)  W x, in vectors
-    int64_t steps_at_once;
-    const T** sources;  // (steps at once, rows)  where their x lie
-    int64_t* begins;    // (steps at once,)  how many of them the steps before have
+struct ForwardState {
+    T* h;
+    T* next;   // h after the step
+    T* c;      // LSTM; GRU: z
+    T* reset;  // GRU: r ⊙ h
 };
 
-// The weights of a direction as the products read them; inputs: null where the gates hold W x.
+// W x + b of some steps, and room to find their x.
 template <class T>
-struct Packed {
-    const T* states;  // U: column v of gate g at (g · V + v) · H, in vectors
-    const T* inputs;  // W: column v of gate g at (g · V + v) · E
+struct Projection {
+    T* sums;            // (steps, rows, G · V)  in vectors
+    const T** sources;  // (steps, rows)  where their x lie
+    int64_t* begins;    // (steps,)  how many of them the steps before have
+    int64_t steps;      // made at once
+};
+
+// The weights of a direction as the products read them.
+template <class T>
+struct PackedWeights {
+    const T* states;  // U: column v of gate g at (g · V + v) · H, in vectors; null: not packed
+    const T* inputs;  // W: column v of gate g at (g · V + v) · E; null: the gates hold W x
     const T* biases;  // (G + 1, V)  of each gate, and the one inside r ⊙ (U_n h + b)
 };
 
-template <class T>
+template <class T, class Cell>
 class ForwardRun {
    public:
-    ForwardRun(Cell cell, const Shape& shape, const Forward<T>& at, Packed<T> packed,
-               const Rows& rows, Running<T> state, Part part)
-        : cell_(cell), shape_(shape), at_(at), packed_(packed), rows_(rows), state_(state),
-          part_(part), H_(shape.H), G_(cell.gates()), V_(vectors(shape.H, L)),
-          apart_(cell.kind == GRU && cell.first == RESET_AFTER ? 2 : -1),
-          width_(size_t(G_) * V_ * L), keeps_(at.before != nullptr),
-          streams_(keeps_ && rows.tokens * width_ * sizeof(T) > shape.cache / 4 * 5) {}
+    ForwardRun(Cell cell, const Shape& shape, const Forward<T>& layer, PackedWeights<T> packed,
+               const RowGroup& group, ForwardState<T> state, Projection<T> projection, Part part)
+        : cell_(cell), shape_(shape), layer_(layer), packed_(packed), group_(group), state_(state),
+          projection_(projection), part_(part), H_(shape.H), G_(cell.gates()), V_(vectors(shape.H, L)),
+          width_(size_t(G_) * V_ * L), keeps_(layer.before != nullptr),
+          streams_(keeps_ && group.tokens * width_ * sizeof(T) > shape.cache / 4 * 5) {}
 
     UNROLLED_FLAT void operator()() {
         begin();
-        int64_t steps = rows_.count() ? shape_.lengths[rows_.rows[0]] : 0;
-        int running = rows_.count();
-        for (int64_t step = 0; step < steps; ++step) {
-            while (shape_.lengths[rows_.rows[running - 1]] <= step) --running;
-            now_ = step;
-            if (packed_.inputs && step % state_.steps_at_once == 0) project(running, steps);
-            if (cell_.kind == RNN) rnn(running);
-            if (cell_.kind == LSTM) lstm(running);
-            if (cell_.kind == GRU) gru(running);
+        int running = group_.count();
+        int64_t steps = running ? length(0) : 0;
+        for (now_ = 0; now_ < steps; ++now_) {
+            running = still_running(running);
+            if (packed_.inputs && now_ % projection_.steps == 0) project(running, steps);
+            step(cell_, running);
             finish(running);
-            part_.meeting->wait();
+            part_.barrier->wait();
             std::swap(state_.h, state_.next);
         }
         if (streams_) end_stream();
@@ -67,64 +83,93 @@ class ForwardRun {
    private:
     static constexpr int L = Lanes<T>::count;
 
-    // The lanes of vector v that are real units, and where they begin.
+    // Some vectors of some gates, and which tile of their rows it is.
+    struct Columns {
+        int v;         // the first vector
+        int width;     // how many
+        int gate;      // the first gate
+        int gates;     // how many
+        int next = 0;  // how far the next vectors are, to be fetched ahead
+        int tile = 0;
+
+        int count() const { return gates * width; }
+    };
+
+    int64_t length(int i) const { return shape_.lengths[group_.rows[i]]; }
+
+    // Of the first so many rows, longest first, those that have this step.
+    int still_running(int running) const {
+        while (length(running - 1) <= now_) --running;
+        return running;
+    }
+
+    // The lanes of vector v that are real units.
     int lanes(int v) const { return std::min(L, H_ - v * L); }
 
-    int64_t time(int row) const { return at_.reverse ? shape_.lengths[row] - 1 - now_ : now_; }
+    int64_t time(int row) const { return layer_.reverse ? shape_.lengths[row] - 1 - now_ : now_; }
 
     int64_t token(int row) const { return shape_.offsets[row] + time(row); }
 
-    const T* source(int row) const { return at_.input + row * at_.x_row + time(row) * at_.x_step; }
+    const T* source(int row) const {
+        return layer_.input + row * layer_.x_row + time(row) * layer_.x_step;
+    }
 
-    T* output(int row) const { return at_.y + row * at_.y_row + time(row) * at_.y_step; }
+    T* output(int row) const { return layer_.y + row * layer_.y_row + time(row) * layer_.y_step; }
+
+    // Vector v of row i of one of the states.
+    T* of_row(T* state, int i, int v) const { return state + size_t(i) * H_ + v * L; }
 
     // W x + b of some steps from this one on: few enough to stay in the cache until they are used, and
     // many enough for each weight to serve many rows.
     void project(int running, int64_t steps) {
-        int64_t from = now_, count = 0, end = std::min(steps, now_ + state_.steps_at_once);
+        int64_t from = now_;
+        int64_t count = 0;
+        int64_t end = std::min(steps, now_ + projection_.steps);
         for (; now_ < end; ++now_) {
-            while (shape_.lengths[rows_.rows[running - 1]] <= now_) --running;
-            state_.begins[now_ - from] = count;
-            for (int i = 0; i < running; ++i)
-                state_.sources[count++] = source(rows_.rows[i]);
+            running = still_running(running);
+            projection_.begins[now_ - from] = count;
+            for (int i = 0; i < running; ++i) projection_.sources[count++] = source(group_.rows[i]);
         }
         now_ = from;
         for (int g = 0; g < G_; ++g)
-            part_.sweep(0, most_columns, [&](int v, int width, int) {
-                T* out = state_.projected + (size_t(g) * V_ + v) * L;
-                Start<T> start{};
-                for (int j = 0; j < width; ++j) start.at[j] = bias(g, v + j);
-                for (int64_t i = 0; i < count;) {
-                    int R = next_tile(count - i, width);
-                    Left<T> left{{}, R};
-                    for (int r = 0; r < R; ++r) left.at[r] = state_.sources[i + r];
-                    columns_of(packed_.inputs, int(at_.E), left, {v, width, g, 1, 0, 0}, start,
-                               out + i * width_, width_);
-                    i += R;
-                }
-            });
+            part_.sweep(0, NR, [&](int v, int width, int) { project(g, v, width, count); });
+    }
+
+    // Those of some vectors of a gate, for so many sources.
+    void project(int g, int v, int width, int64_t count) const {
+        T* out = projection_.sums + (size_t(g) * V_ + v) * L;
+        InitialSums<T> initial{};
+        for (int j = 0; j < width; ++j) initial.columns[j] = bias(g, v + j);
+        for (int64_t i = 0; i < count;) {
+            int R = next_tile(count - i, width);
+            RowPanel<T> left{{}, R};
+            for (int r = 0; r < R; ++r) left.rows[r] = projection_.sources[i + r];
+            multiply_packed(packed_.inputs, int(layer_.E), left, Columns{v, width, g, 1}, initial,
+                            out + i * width_, width_);
+            i += R;
+        }
     }
 
     void begin() {
-        for (int i = 0; i < rows_.count(); ++i) {
-            int row = rows_.rows[i];
-            part_.copy(row_of(at_.first_h, row, H_), row_of(state_.h, i, H_), H_);
-            if (cell_.kind == LSTM)
-                part_.copy(row_of(at_.first_c, row, H_), row_of(state_.c, i, H_), H_);
+        for (int i = 0; i < group_.count(); ++i) {
+            int row = group_.rows[i];
+            part_.copy(row_of(layer_.first_h, row, H_), row_of(state_.h, i, H_), H_);
+            if (Cell::has_memory)
+                part_.copy(row_of(layer_.first_c, row, H_), row_of(state_.c, i, H_), H_);
         }
-        part_.meeting->wait();
+        part_.barrier->wait();
     }
 
     // A row that has made its last step leaves its state behind, and zeros in the padding.
     void finish(int running) {
         for (int i = running - 1; i >= 0; --i) {
-            int row = rows_.rows[i];
+            int row = group_.rows[i];
             if (shape_.lengths[row] != now_ + 1) return;
-            part_.copy(row_of(state_.next, i, H_), row_of(at_.last_h, row, H_), H_);
-            if (cell_.kind == LSTM)
-                part_.copy(row_of(state_.c, i, H_), row_of(at_.last_c, row, H_), H_);
+            part_.copy(row_of(state_.next, i, H_), row_of(layer_.last_h, row, H_), H_);
+            if (Cell::has_memory)
+                part_.copy(row_of(state_.c, i, H_), row_of(layer_.last_c, row, H_), H_);
             for (int64_t t = shape_.lengths[row]; t < shape_.steps; ++t)
-                part_.copy<T>(nullptr, at_.y + row * at_.y_row + t * at_.y_step, H_);
+                part_.copy<T>(nullptr, layer_.y + row * layer_.y_row + t * layer_.y_step, H_);
         }
     }
 
@@ -132,72 +177,80 @@ class ForwardRun {
     // W x + b and the products of `state` for `gates` gates from `gate` on, `stride` apart.
     template <class Each>
     void products(const T* state, int running, int gate, int gates, Each each) {
-        alignas(64) T sums[most_rows * most_columns * L];
-        int together = packed_.states ? most_columns / gates : 1;
+        alignas(64) T sums[MR * NR * L];
+        int together = packed_.states ? NR / gates : 1;
         part_.sweep(now_, together, [&](int v, int width, int next) {
-            int C = gates * width, tile = 0;
-            for (int i = 0, R; i < running; i += R, ++tile) {
-                R = packed_.states ? next_tile(running - i, C) : std::min(dot_rows, running - i);
-                Left<T> left{{}, R};
-                for (int r = 0; r < R; ++r) left.at[r] = state + size_t(i + r) * H_;
-                Block block{v, width, gate, gates, next - v, tile};
-                multiply(left, block, start_of(i, R, block, sums), sums);
+            Columns columns{v, width, gate, gates, next - v};
+            int C = columns.count();
+            for (int i = 0; i < running; ++columns.tile) {
+                int R = packed_.states ? next_tile(running - i, C) : std::min(dot_rows, running - i);
+                RowPanel<T> left{{}, R};
+                for (int r = 0; r < R; ++r) left.rows[r] = state + size_t(i + r) * H_;
+                multiply_states(left, columns, initial_sums(i, R, columns, sums), sums);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, sums + (r * C + j) * L, width * L);
+                i += R;
             }
         });
     }
 
-    // The vectors v … v + width − 1 of some gates; ahead: how far the next ones are.
-    struct Block {
-        int v, width, gate, gates, ahead, tile;
-    };
-
-    void multiply(const Left<T>& left, const Block& block, const Start<T>& start, T* sums) const {
+    void multiply_states(const RowPanel<T>& left, const Columns& columns, const InitialSums<T>& initial,
+                         T* sums) const {
         if (packed_.states)
-            return columns_of(packed_.states, H_, left, block, start, sums,
-                              block.gates * block.width * L);
-        for (int lane = 0; lane < lanes(block.v); ++lane) {
-            const T* weights[most_columns];
-            for (int g = 0; g < block.gates; ++g)
-                weights[g] = at_.weights + (size_t(block.gate + g) * H_ + block.v * L + lane) * H_;
-            dots(left.at, left.count, weights, block.gates, H_, sums, lane);
+            return multiply_packed(packed_.states, H_, left, columns, initial, sums, columns.count() * L);
+        for (int lane = 0; lane < lanes(columns.v); ++lane) {
+            const T* weights[NR];
+            for (int g = 0; g < columns.gates; ++g) {
+                size_t unit = size_t(columns.gate + g) * H_ + columns.v * L + lane;
+                weights[g] = layer_.weights + unit * H_;
+            }
+            dots(left.rows, left.count, weights, columns.gates, H_, sums, lane);
         }
     }
 
-    void columns_of(const T* packed, int K, const Left<T>& left, const Block& block,
-                    const Start<T>& start, T* sums, size_t stride) const {
-        Columns<T> columns{{}, block.gates * block.width, nullptr};
-        for (int g = 0; g < block.gates; ++g)
-            for (int j = 0; j < block.width; ++j)
-                columns.at[g * block.width + j] =
-                    packed + (size_t(block.gate + g) * V_ + block.v + j) * K * L;
-        columns.ahead = columns.at[block.tile % columns.count] + ptrdiff_t(block.ahead) * K * L;
-        product(left, columns, K, start, sums, stride);
+    void multiply_packed(const T* packed, int K, const RowPanel<T>& left, const Columns& columns,
+                         const InitialSums<T>& initial, T* sums, size_t stride) const {
+        ColumnPanel<T> right{{}, columns.count(), nullptr};
+        for (int g = 0; g < columns.gates; ++g)
+            for (int j = 0; j < columns.width; ++j)
+                right.columns[g * columns.width + j] =
+                    packed + (size_t(columns.gate + g) * V_ + columns.v + j) * K * L;
+        right.prefetch = right.columns[columns.tile % right.count] + ptrdiff_t(columns.next) * K * L;
+        multiply(left, right, K, initial, sums, stride);
     }
 
-    // What the sums of a tile begin with: W x + b, where it lies, or brought together in `sums`.
-    Start<T> start_of(int i, int R, const Block& block, T* sums) const {
-        Start<T> start;
-        int C = block.gates * block.width, c = 0;
+    // What the sums of a tile begin with: W x + b, where it lies, or brought together in `sums`. The gate n
+    // of a GRU that resets after begins with the bias inside the product alone.
+    InitialSums<T> initial_sums(int i, int R, const Columns& columns, T* sums) const {
+        InitialSums<T> initial;
         bool in_place = packed_.inputs && packed_.states;
-        for (int g = block.gate; g < block.gate + block.gates; ++g)
-            for (int v = block.v; v < block.v + block.width; ++v, ++c) {
-                bool inside = g == apart_;
-                start.at[c] = inside ? bias(G_, v) : in_place ? projected(i, g, v) : sums + c * L;
-                start.step[c] = inside ? 0 : in_place ? width_ : C * L;
+        int C = columns.count();
+        int c = 0;
+        for (int g = columns.gate; g < columns.gate + columns.gates; ++g)
+            for (int v = columns.v; v < columns.v + columns.width; ++v, ++c) {
+                bool inside = cell_.resets_after() && g == 2;
+                if (inside) {
+                    initial.columns[c] = bias(G_, v);
+                    initial.step[c] = 0;
+                } else if (in_place) {
+                    initial.columns[c] = projected(i, g, v);
+                    initial.step[c] = width_;
+                } else {
+                    initial.columns[c] = sums + c * L;
+                    initial.step[c] = C * L;
+                }
                 for (int r = 0; !in_place && r < R; ++r)
                     store(sums + (r * C + c) * L, inside ? load(bias(G_, v)) : input(i + r, g, v));
             }
-        return start;
+        return initial;
     }
 
     const T* bias(int g, int v) const { return packed_.biases + (size_t(g) * V_ + v) * L; }
 
     const T* projected(int i, int g, int v) const {
-        int64_t row = state_.begins[now_ % state_.steps_at_once] + i;
-        return state_.projected + row * width_ + (size_t(g) * V_ + v) * L;
+        int64_t row = projection_.begins[now_ % projection_.steps] + i;
+        return projection_.sums + row * width_ + (size_t(g) * V_ + v) * L;
     }
 
     // W x + b.
@@ -208,7 +261,7 @@ class ForwardRun {
 
     // Vector v of a gate of row i.
     T* gate(int i, int g, int v) const {
-        return at_.gates + (token(rows_.rows[i]) * G_ + g) * H_ + v * L;
+        return layer_.gates + (token(group_.rows[i]) * G_ + g) * H_ + v * L;
     }
 
     // For the way back.
@@ -219,128 +272,133 @@ class ForwardRun {
 
     // h after the step, wherever it is wanted; before: what it was.
     void put(int i, int v, Vec<T> h, Vec<T> before, int n) {
-        int row = rows_.rows[i];
-        store(state_.next + size_t(i) * H_ + v * L, h, n);
+        int row = group_.rows[i];
+        store(of_row(state_.next, i, v), h, n);
         store(output(row) + v * L, h, n);
-        if (keeps_) keep(at_.before + token(row) * H_ + v * L, before, n);
+        if (keeps_) keep(layer_.before + token(row) * H_ + v * L, before, n);
     }
 
     // h' = φ(a)
-    void rnn(int running) {
+    void step(const RnnCell& cell, int running) {
         products(state_.h, running, 0, 1, [&](int i, int v, const T* sums, int) {
             int n = lanes(v);
-            Vec<T> h = activate<T>(cell_.first, load(sums));
+            Vec<T> h = activate<T>(cell.activation, load(sums));
             if (keeps_) keep(gate(i, 0, v), h, n);
-            put(i, v, h, load(state_.h + size_t(i) * H_ + v * L, n), n);
+            put(i, v, h, load(of_row(state_.h, i, v), n), n);
         });
     }
 
     // c' = f ⊙ c + i ⊙ g,  h' = o ⊙ tanh(c')
-    void lstm(int running) {
-        bool full = cell_.second == PEEPHOLE_FULL, peeks = cell_.second != NO_PEEPHOLE;
-        const T* out = at_.peephole + (full ? 2 * H_ : 0);
+    void step(const LstmCell& cell, int running) {
+        bool full = cell.peephole == Peephole::full;
+        bool peeks = cell.has_peephole();
+        const T* p_i = layer_.peephole;
+        const T* p_f = full ? p_i + H_ : nullptr;
+        const T* p_o = full ? p_i + 2 * H_ : p_i;
         auto each = [&](int r, int v, const T* sums, int stride) {
             int n = lanes(v);
-            Vec<T> c = load(state_.c + size_t(r) * H_ + v * L, n);
+            Vec<T> c = load(of_row(state_.c, r, v), n);
             Vec<T> i = load(sums);
             Vec<T> f = load(sums + stride);
-            Vec<T> g = tanh<T>(load(sums + 2 * stride));
+            Vec<T> g = vtanh<T>(load(sums + 2 * stride));
             Vec<T> o = load(sums + 3 * stride);
             if (full) {
-                i += load(at_.peephole + v * L, n) * c;
-                f += load(at_.peephole + H_ + v * L, n) * c;
+                i += load(p_i + v * L, n) * c;
+                f += load(p_f + v * L, n) * c;
             }
-            i = sigmoid<T>(i);
-            f = sigmoid<T>(f);
+            i = vsigmoid<T>(i);
+            f = vsigmoid<T>(f);
             c = f * c + i * g;
-            if (peeks) o += load(out + v * L, n) * c;
-            o = sigmoid<T>(o);
-            Vec<T> h = o * (cell_.first == OUTPUT_TANH ? tanh<T>(c) : c);
-            store(state_.c + size_t(r) * H_ + v * L, c, n);
+            if (peeks) o += load(p_o + v * L, n) * c;
+            o = vsigmoid<T>(o);
+            Vec<T> h = o * (cell.output == Output::tanh ? vtanh<T>(c) : c);
+            store(of_row(state_.c, r, v), c, n);
             if (keeps_) {
                 keep(gate(r, 0, v), i, n);
                 keep(gate(r, 1, v), f, n);
                 keep(gate(r, 2, v), g, n);
                 keep(gate(r, 3, v), o, n);
-                keep(at_.cells + token(rows_.rows[r]) * H_ + v * L, c, n);
+                keep(layer_.cells + token(group_.rows[r]) * H_ + v * L, c, n);
             }
-            put(r, v, h, load(state_.h + size_t(r) * H_ + v * L, n), n);
+            put(r, v, h, load(of_row(state_.h, r, v), n), n);
         };
         products(state_.h, running, 0, 4, each);
     }
 
-    void gru(int running) {
-        if (cell_.first == RESET_AFTER) gru_after(running);
-        if (cell_.first == RESET_BEFORE) gru_before(running);
-        if (cell_.first == RESET_NONE) gru_none(running);
+    void step(const GruCell& cell, int running) {
+        if (cell.reset == Reset::after) step_reset_after(running);
+        if (cell.reset == Reset::before) step_reset_before(running);
+        if (cell.reset == Reset::none) step_without_reset(running);
     }
 
     // n = tanh(W_n x + r ⊙ (U_n h + b))
-    void gru_after(int running) {
+    void step_reset_after(int running) {
         auto each = [&](int i, int v, const T* sums, int stride) {
-            Vec<T> r = sigmoid<T>(load(sums));
-            Vec<T> z = sigmoid<T>(load(sums + stride));
+            Vec<T> r = vsigmoid<T>(load(sums));
+            Vec<T> z = vsigmoid<T>(load(sums + stride));
             Vec<T> inner = load(sums + 2 * stride);
-            gru_keep(i, v, r, inner);
-            gru_put(i, v, 1, z, tanh<T>(input(i, 2, v) + r * inner));
+            keep_reset(i, v, r, inner);
+            update(i, v, 1, z, vtanh<T>(input(i, 2, v) + r * inner));
         };
         products(state_.h, running, 0, 3, each);
     }
 
     // n = tanh(W_n x + U_n (r ⊙ h))
-    void gru_before(int running) {
+    void step_reset_before(int running) {
         auto reset = [&](int i, int v, const T* sums, int stride) {
             int n = lanes(v);
-            size_t at = size_t(i) * H_ + v * L;
-            Vec<T> r = sigmoid<T>(load(sums)), inner = r * load(state_.h + at, n);
-            store(state_.reset + at, inner, n);
-            store(state_.c + at, sigmoid<T>(load(sums + stride)), n);
-            gru_keep(i, v, r, inner);
+            Vec<T> r = vsigmoid<T>(load(sums));
+            Vec<T> inner = r * load(of_row(state_.h, i, v), n);
+            store(of_row(state_.reset, i, v), inner, n);
+            store(of_row(state_.c, i, v), vsigmoid<T>(load(sums + stride)), n);
+            keep_reset(i, v, r, inner);
         };
         products(state_.h, running, 0, 2, reset);
-        part_.meeting->wait();
+        part_.barrier->wait();
         products(state_.reset, running, 2, 1, [&](int i, int v, const T* sums, int) {
-            Vec<T> z = load(state_.c + size_t(i) * H_ + v * L, lanes(v));
-            gru_put(i, v, 1, z, tanh<T>(load(sums)));
+            Vec<T> z = load(of_row(state_.c, i, v), lanes(v));
+            update(i, v, 1, z, vtanh<T>(load(sums)));
         });
     }
 
     // n = tanh(W_n x + U_n h)
-    void gru_none(int running) {
+    void step_without_reset(int running) {
         auto each = [&](int i, int v, const T* sums, int stride) {
-            Vec<T> z = sigmoid<T>(load(sums));
-            gru_put(i, v, 0, z, tanh<T>(load(sums + stride)));
+            Vec<T> z = vsigmoid<T>(load(sums));
+            update(i, v, 0, z, vtanh<T>(load(sums + stride)));
         };
         products(state_.h, running, 0, 2, each);
     }
 
-    void gru_keep(int i, int v, Vec<T> r, Vec<T> inner) {
+    void keep_reset(int i, int v, Vec<T> r, Vec<T> inner) {
         if (!keeps_) return;
         keep(gate(i, 0, v), r, lanes(v));
-        keep(at_.inner + token(rows_.rows[i]) * H_ + v * L, inner, lanes(v));
+        keep(layer_.inner + token(group_.rows[i]) * H_ + v * L, inner, lanes(v));
     }
 
-    // h' = h + w ⊙ (n − h), where w is 1 − z ("keep") or z ("write"); at: which gate z is.
-    void gru_put(int i, int v, int at, Vec<T> z, Vec<T> candidate) {
+    // h' = h + w ⊙ (n − h), where w is 1 − z ("keep") or z ("write"); z_gate: which gate z is.
+    void update(int i, int v, int z_gate, Vec<T> z, Vec<T> candidate) {
         int n = lanes(v);
-        Vec<T> h = load(state_.h + size_t(i) * H_ + v * L, n);
-        Vec<T> written = cell_.second == KEEP ? T(1) - z : z;
+        Vec<T> h = load(of_row(state_.h, i, v), n);
+        Vec<T> written = cell_.update == Update::keep ? T(1) - z : z;
         if (keeps_) {
-            keep(gate(i, at, v), z, n);
-            keep(gate(i, at + 1, v), candidate, n);
+            keep(gate(i, z_gate, v), z, n);
+            keep(gate(i, z_gate + 1, v), candidate, n);
         }
         put(i, v, h + written * (candidate - h), h, n);
     }
 
     Cell cell_;
     const Shape& shape_;
-    const Forward<T>& at_;
-    Packed<T> packed_;
-    const Rows& rows_;
-    Running<T> state_;
+    const Forward<T>& layer_;
+    PackedWeights<T> packed_;
+    const RowGroup& group_;
+    ForwardState<T> state_;
+    Projection<T> projection_;
     Part part_;
-    int H_, G_, V_;
-    int apart_;     // the gate whose two parts are not added up: n of a GRU that resets after
+    int H_;
+    int G_;
+    int V_;
     size_t width_;  // of a row of W x
     bool keeps_;    // for a way back
     bool streams_;  // what is kept is more than the caches hold until then

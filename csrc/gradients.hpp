@@ -7,76 +7,86 @@
 
 namespace UNROLLED_ISA {
 
+using unrolled::Backward;
+using unrolled::GruCell;
+using unrolled::LstmCell;
+using unrolled::most_directions;
+using unrolled::Peephole;
+using unrolled::Reset;
+using unrolled::RnnCell;
+using unrolled::Shape;
+
 constexpr int64_t most_tokens = 1024;  // whose rows are used for all units before the next
+constexpr int most_gates = 4;
 
-// Rows of numbers, one a token, which a gate's gradients are multiplied by: x, h before the step, …
-template <class T>
-struct Side {
-    const T* const* rows = nullptr;
-    int width = 0;
+// What the gradients need to know of a cell.
+struct Gates {
+    int count;
+    bool resets = false;        // gate 2 is not multiplied by h itself
+    bool resets_after = false;  // but has a sum of its own inside
+    Peephole peephole = Peephole::none;
 };
 
-// What is to be made of the gradients (N, H) of one gate, or of U_n h + b.
+inline Gates gates_of(RnnCell cell) { return {cell.gates()}; }
+
+inline Gates gates_of(LstmCell cell) { return {cell.gates(), false, false, cell.peephole}; }
+
+inline Gates gates_of(GruCell cell) {
+    return {cell.gates(), cell.reset != Reset::none, cell.resets_after()};
+}
+
+// What each token has a row of, which gradients are multiplied by: x, h before the step, r ⊙ h of a GRU
+// that resets before; and for peepholes c after and before the step.
+enum Operand { X, BEFORE, INNER, operands, CELLS = operands, CELLS_BEFORE, row_kinds };
+
+// Σ_n gradients[n] ⊙ factors[n]
 template <class T>
-struct Term {
-    const T* left;  // token n at left + n · step
-    int64_t step;
-    T* products[3];  // (H, width)  Σ_n left[n]ᵀ · side[n], of each side; null: not wanted
-    struct Sum {
-        const T* const* factors;  // (H,) a token; null: 1
-        T* out;                   // (H,)  Σ_n left[n] ⊙ factors[n]
-    } sums[2];
+struct WeightedSum {
+    const T* const* factors = nullptr;  // (H,) a token; null: 1
+    T* out = nullptr;                   // (H,)  null: not wanted
 };
 
-// The rows that tokens have: x, h before the step, GRU: r ⊙ h; and for peepholes c after and before it.
-enum Kept : int { X, BEFORE, INNER, sides, CELLS = sides, CELLS_BEFORE, kinds };
+// The gradients (N, H) of one gate, or of U_n h + b, and what is to be made of them.
+template <class T>
+struct GateGradient {
+    const T* tokens = nullptr;  // token n at tokens + n · step
+    int64_t step = 0;
+    T* products[operands] = {};  // (H, width)  Σ_n gradients[n]ᵀ · operand[n]; null: not wanted
+    WeightedSum<T> sums[2];
+};
+
+// Part of a tensor that may not be wanted.
+template <class T>
+inline T* part_of(T* tensor, int64_t numbers) {
+    return tensor ? tensor + numbers : nullptr;
+}
 
 // All that the gradients of one direction's parameters are summed from.
 template <class T>
-class Parameters {
+class ParameterSums {
    public:
-    Parameters() = default;
+    ParameterSums() = default;
 
     // rows: room for those of all kinds and tokens; zeros (H,): a first state that is not given.
-    Parameters(Cell cell, const Shape& shape, const Backward<T>& at, const T** rows_room, const T* zeros)
-        : H_(shape.H), N_(shape.tokens()), rows_(rows_room) {
-        find_rows(cell, shape, at, zeros);
-        bool peeks = cell.kind == LSTM && cell.second != NO_PEEPHOLE;
-        bool full = peeks && cell.second == PEEPHOLE_FULL;
-        bool resets = cell.kind == GRU && cell.first != RESET_NONE;
-        bool after = resets && cell.first == RESET_AFTER;
-        auto part = [](T* of, int64_t numbers) { return of ? of + numbers : nullptr; };
-        for (int g = 0; g < cell.gates(); ++g) {
-            T* by_state = part(at.dweights, int64_t(g) * H_ * H_);
-            bool apart = resets && g == 2;  // not multiplied by h itself
-            Term<T>& term = terms_[count_++];
-            term = {at.dgates + g * H_, at.gate_step, {}, {}};
-            term.products[X] = part(at.dinput_weights, g * H_ * at.E);
-            if (!apart) term.products[BEFORE] = by_state;
-            if (apart && !after) term.products[INNER] = by_state;
-            term.sums[0] = {nullptr, part(at.dinput_bias, g * H_)};
-            if (after && !apart) term.sums[1] = {nullptr, part(at.dstate_bias, g * H_)};
-            if (full && g < 2) term.sums[1] = {rows(CELLS_BEFORE), part(at.dpeephole, g * H_)};
-            if (peeks && g == 3) term.sums[1] = {rows(CELLS), part(at.dpeephole, full ? 2 * H_ : 0)};
-            if (apart && after)
-                terms_[count_++] = {at.dinner, at.inner_step, {nullptr, by_state, nullptr},
-                                    {{nullptr, part(at.dstate_bias, g * H_)}, {}}};
-        }
-        sides_[X] = {rows(X), int(at.E)};
-        sides_[BEFORE] = {rows(BEFORE), H_};
-        sides_[INNER] = {rows(INNER), H_};
+    ParameterSums(Gates gates, const Shape& shape, const Backward<T>& layer, const T** rows, const T* zeros)
+        : H_(shape.H), N_(shape.tokens()), rows_(rows) {
+        find_rows(gates, shape, layer, zeros);
+        for (int g = 0; g < gates.count; ++g) add_gate(gates, layer, g);
+        widths_[X] = int(layer.E);
+        widths_[BEFORE] = H_;
+        widths_[INNER] = H_;
     }
 
-    // How many numbers `sum` needs room for, of so many units.
-    size_t workspace(int units) const { return rights() + size_t(units) * at_once() + most_rows; }
+    // How many numbers `make` needs room for, of so many units.
+    size_t workspace(int units) const { return packed_rows() + size_t(units) * at_once() + MR; }
 
     // Those of the units first … last − 1, where first is the beginning of a vector.
-    UNROLLED_FLAT void sum(int first, int last, T* workspace) const {
+    UNROLLED_FLAT void make(int first, int last, T* workspace) const {
         if (first >= last) return;
         int64_t from = 0;
         do {  // once, where there is no token
-            Block block{from, int(std::min(at_once(), N_ - from)), first, last};
-            add(block, workspace, workspace + rights());
+            Span span{from, int(std::min(at_once(), N_ - from)), first, last};
+            add(span, workspace, workspace + packed_rows());
             from += most_tokens;
         } while (from < N_);
     }
@@ -85,153 +95,192 @@ class Parameters {
     static constexpr int L = Lanes<T>::count;
 
     // Some tokens and units.
-    struct Block {
+    struct Span {
         int64_t from;
-        int tokens, first, last;
+        int tokens;
+        int first;
+        int last;
     };
+
+    void add_gate(Gates gates, const Backward<T>& layer, int g) {
+        T* by_state = part_of(layer.dweights, int64_t(g) * H_ * H_);
+        T* state_bias = part_of(layer.dstate_bias, int64_t(g) * H_);
+        bool is_reset = gates.resets && g == 2;
+        GateGradient<T>& own = gradients_[count_++];
+        own.tokens = layer.dgates + g * H_;
+        own.step = layer.gate_step;
+        own.products[X] = part_of(layer.dinput_weights, int64_t(g) * H_ * layer.E);
+        own.sums[0] = {nullptr, part_of(layer.dinput_bias, int64_t(g) * H_)};
+        own.sums[1] = peephole_sum(gates.peephole, layer, g);
+        if (!is_reset) {
+            own.products[BEFORE] = by_state;
+            if (gates.resets_after) own.sums[1] = {nullptr, state_bias};
+        } else if (!gates.resets_after) {
+            own.products[INNER] = by_state;
+        } else {
+            GateGradient<T>& inside = gradients_[count_++];
+            inside.tokens = layer.dinner;
+            inside.step = layer.inner_step;
+            inside.products[BEFORE] = by_state;
+            inside.sums[0] = {nullptr, state_bias};
+        }
+    }
+
+    // Gates i and f see c before the step, gate o after it.
+    WeightedSum<T> peephole_sum(Peephole peephole, const Backward<T>& layer, int g) const {
+        bool full = peephole == Peephole::full;
+        if (full && g < 2) return {rows(CELLS_BEFORE), part_of(layer.dpeephole, int64_t(g) * H_)};
+        if (peephole == Peephole::none || g != 3) return {};
+        return {rows(CELLS), part_of(layer.dpeephole, full ? int64_t(2) * H_ : 0)};
+    }
 
     int64_t at_once() const { return std::min(N_, most_tokens); }
 
-    // Numbers of the rows of all sides, packed.
-    size_t rights() const {
+    // Numbers of the rows of all operands, packed.
+    size_t packed_rows() const {
         size_t all = 0;
-        for (int s = 0; s < sides; ++s) all += wanted(s) ? vectors(sides_[s].width, L) * L : 0;
+        for (int o = 0; o < operands; ++o)
+            if (is_wanted(o)) all += vectors(widths_[o], L) * L;
         return all * (at_once() + 1);
     }
 
-    const T** rows(int which) const { return rows_ + which * N_; }
+    const T** rows(int kind) const { return rows_ + kind * N_; }
 
-    bool wanted(int side) const {
+    bool is_wanted(int operand) const {
         for (int i = 0; i < count_; ++i)
-            if (terms_[i].products[side]) return true;
+            if (gradients_[i].products[operand]) return true;
         return false;
     }
 
-    void find_rows(Cell cell, const Shape& shape, const Backward<T>& at, const T* zeros) {
-        bool cells = cell.kind == LSTM && cell.second != NO_PEEPHOLE;
+    void find_rows(Gates gates, const Shape& shape, const Backward<T>& layer, const T* zeros) {
         for (int row = 0; row < shape.B; ++row)
             for (int64_t t = 0; t < shape.lengths[row]; ++t) {
                 int64_t n = shape.offsets[row] + t;
-                rows(X)[n] = at.input + row * at.x_row + t * at.x_step;
-                rows(BEFORE)[n] = at.before + n * H_;
-                if (at.inner) rows(INNER)[n] = at.inner + n * H_;
-                if (!cells) continue;
-                bool begins = t == (at.reverse ? shape.lengths[row] - 1 : 0);
-                rows(CELLS)[n] = at.cells + n * H_;
-                const T* first = at.first_c ? at.first_c + int64_t(row) * H_ : zeros;
-                rows(CELLS_BEFORE)[n] =
-                    begins ? first : at.cells + (n + (at.reverse ? 1 : -1)) * H_;
+                rows(X)[n] = layer.input + row * layer.x_row + t * layer.x_step;
+                rows(BEFORE)[n] = layer.before + n * H_;
+                if (layer.inner) rows(INNER)[n] = layer.inner + n * H_;
+                if (gates.peephole == Peephole::none) continue;
+                bool begins = t == (layer.reverse ? shape.lengths[row] - 1 : 0);
+                const T* first = layer.first_c ? layer.first_c + int64_t(row) * H_ : zeros;
+                const T* cells = layer.cells + n * H_;
+                rows(CELLS)[n] = cells;
+                rows(CELLS_BEFORE)[n] = begins ? first : cells + (layer.reverse ? H_ : -H_);
             }
     }
 
-    // What a block adds to all sums; right and left: room for its rows, packed.
-    void add(const Block& block, T* right, T* left) const {
-        const T* columns[sides];
-        for (int s = 0; s < sides; ++s) {
-            columns[s] = right;
-            if (wanted(s)) right = pack_rows(sides_[s], block, right);
+    // What a span adds to all sums; right and left: room for its rows, packed.
+    void add(const Span& span, T* right, T* left) const {
+        const T* columns[operands];
+        for (int o = 0; o < operands; ++o) {
+            columns[o] = right;
+            if (is_wanted(o)) right = pack_rows(o, span, right);
         }
         for (int i = 0; i < count_; ++i) {
-            const Term<T>& term = terms_[i];
-            for (const auto& sum : term.sums)
-                if (sum.out) add_up(term, sum, block);
-            if (term.products[X] || term.products[BEFORE] || term.products[INNER])
-                pack_left(term, block, left);
-            for (int s = 0; s < sides; ++s)
-                if (term.products[s])
-                    multiply(block, left, columns[s], sides_[s].width, term.products[s]);
+            const GateGradient<T>& gradient = gradients_[i];
+            for (const WeightedSum<T>& sum : gradient.sums)
+                if (sum.out) add_up(gradient, sum, span);
+            if (gradient.products[X] || gradient.products[BEFORE] || gradient.products[INNER])
+                pack_gradients(gradient, span, left);
+            for (int o = 0; o < operands; ++o)
+                if (gradient.products[o])
+                    multiply_span(span, left, columns[o], widths_[o], gradient.products[o]);
         }
     }
 
     // The rows of some tokens as columns, one vector wide. Gives where the next ones may begin.
-    T* pack_rows(const Side<T>& side, const Block& block, T* packed) const {
-        int V = vectors(side.width, L);
-        for (int k = 0; k < block.tokens; ++k)
+    T* pack_rows(int operand, const Span& span, T* packed) const {
+        int width = widths_[operand];
+        int V = vectors(width, L);
+        for (int k = 0; k < span.tokens; ++k)
             for (int v = 0; v < V; ++v)
-                store(packed + v * apart(block) + k * L,
-                      load(side.rows[block.from + k] + v * L, side.width - v * L));
-        return packed + V * apart(block);
+                store(packed + v * column_step(span) + k * L,
+                      load(rows(operand)[span.from + k] + v * L, width - v * L));
+        return packed + V * column_step(span);
     }
 
     // How far columns are apart: not so that all of a token lie in the same place of the cache.
-    static size_t apart(const Block& block) { return size_t(block.tokens + 1) * L; }
+    static size_t column_step(const Span& span) { return size_t(span.tokens + 1) * L; }
 
     // The gradients of some tokens and units, tile by tile: k after k, the units of a tile side by side.
-    void pack_left(const Term<T>& term, const Block& block, T* packed) const {
-        for (int unit = block.first, R; unit < block.last; unit += R) {
-            R = next_tile(block.last - unit, most_columns);
-            const T* source = term.left + block.from * term.step + unit;
-            for (int k = 0; k < block.tokens; ++k, source += term.step, packed += R)
-                std::memcpy(packed, source, most_rows * sizeof(T));  // the next one mends what is too much
+    void pack_gradients(const GateGradient<T>& gradient, const Span& span, T* packed) const {
+        for (int unit = span.first; unit < span.last;) {
+            int R = next_tile(span.last - unit, NR);
+            const T* source = gradient.tokens + span.from * gradient.step + unit;
+            for (int k = 0; k < span.tokens; ++k, source += gradient.step, packed += R)
+                std::memcpy(packed, source, MR * sizeof(T));  // the next one mends what is too much
+            unit += R;
         }
     }
 
-    void add_up(const Term<T>& term, const typename Term<T>::Sum& sum, const Block& block) const {
-        for (int unit = block.first; unit < block.last; unit += L) {
-            int lanes = std::min(L, block.last - unit);
+    void add_up(const GateGradient<T>& gradient, const WeightedSum<T>& sum, const Span& span) const {
+        for (int unit = span.first; unit < span.last; unit += L) {
+            int lanes = std::min(L, span.last - unit);
             Vec<T> total{};
-            for (int64_t n = block.from; n < block.from + block.tokens; ++n) {
-                Vec<T> value = load(term.left + n * term.step + unit, lanes);
+            for (int64_t n = span.from; n < span.from + span.tokens; ++n) {
+                Vec<T> value = load(gradient.tokens + n * gradient.step + unit, lanes);
                 if (sum.factors) value *= load(sum.factors[n] + unit, lanes);
                 total += value;
             }
-            store(sum.out + unit, block.from ? load(sum.out + unit, lanes) + total : total, lanes);
+            store(sum.out + unit, span.from ? load(sum.out + unit, lanes) + total : total, lanes);
         }
     }
 
     // out[unit] (+)= Σ_k left[k][unit] · columns[k]
-    void multiply(const Block& block, const T* left, const T* columns, int width, T* out) const {
-        for (int v = 0, C; v < vectors(width, L); v += C) {
-            C = std::min(most_columns, vectors(width, L) - v);
-            Columns<T> some{{}, C, columns};
-            for (int c = 0; c < C; ++c) some.at[c] = columns + (v + c) * apart(block);
+    void multiply_span(const Span& span, const T* left, const T* columns, int width, T* out) const {
+        int V = vectors(width, L);
+        for (int v = 0; v < V; v += NR) {
+            int C = std::min(NR, V - v);
+            ColumnPanel<T> right{{}, C, columns};
+            for (int c = 0; c < C; ++c) right.columns[c] = columns + (v + c) * column_step(span);
             const T* panel = left;
-            for (int unit = block.first, R; unit < block.last; unit += R) {
-                R = next_tile(block.last - unit, most_columns);
-                Left<T> rows{{}, R, size_t(R)};
-                T* to[most_rows];
+            for (int unit = span.first; unit < span.last;) {
+                int R = next_tile(span.last - unit, NR);
+                RowPanel<T> rows{{}, R, size_t(R)};
+                T* to[MR];
                 for (int r = 0; r < R; ++r) {
-                    rows.at[r] = panel + r;
+                    rows.rows[r] = panel + r;
                     to[r] = out + size_t(unit + r) * width + v * L;
                 }
-                add_product(rows, some, block.tokens, block.from == 0, to, width - v * L);
-                panel += size_t(block.tokens) * R;
+                multiply_into(rows, right, span.tokens, span.from == 0, to, width - v * L);
+                panel += size_t(span.tokens) * R;
+                unit += R;
             }
         }
     }
 
     int H_ = 0;
     int64_t N_ = 0;
-    const T** rows_ = nullptr;
-    Term<T> terms_[4] = {};
+    const T** rows_ = nullptr;  // (kinds, N)
+    int widths_[operands] = {};
+    GateGradient<T> gradients_[most_gates];
     int count_ = 0;
-    Side<T> sides_[sides];
 };
 
 // The gradients of x: those of the gates times W, added up over all directions.
 template <class T>
-class Inputs {
+class InputSums {
    public:
-    Inputs(const Shape& shape, const Backward<T>* at, int directions, int K, const T* packed)
-        : shape_(shape), at_(at), D_(directions), K_(K), E_(int(at[0].E)), V_(vectors(E_, L)),
+    InputSums(const Shape& shape, const Backward<T>* layers, int directions, int K, const T* packed)
+        : shape_(shape), layers_(layers), D_(directions), K_(K), E_(int(layers[0].E)), V_(vectors(E_, L)),
           pieces_(int(std::max<size_t>(1, size_t(K) * E_ * sizeof(T) / (shape.cache / 2)))),
           packed_(packed) {}
 
     // Those of the tokens first … last − 1; places: room for as many.
-    UNROLLED_FLAT void sum(int64_t first, int64_t last, T** places) const {
+    UNROLLED_FLAT void make(int64_t first, int64_t last, T** places) const {
         find_places(first, last, places);
-        for (int piece = 0; piece < D_ * pieces_; ++piece)
-            for (int64_t n = first; n < last;) {
-                int R = next_tile(last - n, most_columns);
-                multiply(piece / pieces_, piece % pieces_, n, R, places + n - first);
-                n += R;
-            }
+        for (int direction = 0; direction < D_; ++direction)
+            for (int piece = 0; piece < pieces_; ++piece)
+                for (int64_t n = first; n < last;) {
+                    int R = next_tile(last - n, NR);
+                    multiply_piece(direction, piece, n, R, places + n - first);
+                    n += R;
+                }
     }
 
     // 0 in the padding of the rows first … last − 1.
     void clear(int first, int last) const {
         for (int row = first; row < last; ++row) {
-            T* end = at_[0].dinput + (int64_t(row) + 1) * shape_.steps * E_;
+            T* end = layers_[0].dinput + (int64_t(row) + 1) * shape_.steps * E_;
             std::fill(end - (shape_.steps - shape_.lengths[row]) * E_, end, T(0));
         }
     }
@@ -241,50 +290,56 @@ class Inputs {
 
     void find_places(int64_t first, int64_t last, T** places) const {
         for (int row = 0; row < shape_.B; ++row) {
-            int64_t begins = shape_.offsets[row], ends = begins + shape_.lengths[row];
+            int64_t begins = shape_.offsets[row];
+            int64_t ends = begins + shape_.lengths[row];
             for (int64_t n = std::max(first, begins); n < std::min(last, ends); ++n)
-                places[n - first] = at_[0].dinput + (row * shape_.steps + n - begins) * E_;
+                places[n - first] = layers_[0].dinput + (row * shape_.steps + n - begins) * E_;
         }
     }
 
     // A direction's part, from some of the gates' units: as much of W as stays in the cache.
-    void multiply(int direction, int piece, int64_t n, int R, T* const* places) const {
-        const Backward<T>& at = at_[direction];
+    void multiply_piece(int direction, int piece, int64_t n, int R, T* const* places) const {
+        const Backward<T>& layer = layers_[direction];
         int from = int(int64_t(K_) * piece / pieces_);
         int count = int(int64_t(K_) * (piece + 1) / pieces_) - from;
-        Left<T> left{{}, R};
-        for (int r = 0; r < R; ++r) left.at[r] = at.dgates + (n + r) * at.gate_step + from;
-        for (int v = 0, C; v < V_; v += C) {
-            C = std::min(most_columns, V_ - v);
-            Columns<T> columns{{}, C, nullptr};
+        RowPanel<T> left{{}, R};
+        for (int r = 0; r < R; ++r) left.rows[r] = layer.dgates + (n + r) * layer.gate_step + from;
+        for (int v = 0; v < V_; v += NR) {
+            int C = std::min(NR, V_ - v);
+            ColumnPanel<T> right{{}, C, nullptr};
             for (int c = 0; c < C; ++c)
-                columns.at[c] = packed_ + ((size_t(direction) * V_ + v + c) * K_ + from) * L;
-            columns.ahead = columns.at[0];
-            T* to[most_rows];
+                right.columns[c] = packed_ + ((size_t(direction) * V_ + v + c) * K_ + from) * L;
+            right.prefetch = right.columns[0];
+            T* to[MR];
             for (int r = 0; r < R; ++r) to[r] = places[r] + v * L;
-            add_product(left, columns, count, direction + piece == 0, to, E_ - v * L);
+            multiply_into(left, right, count, direction + piece == 0, to, E_ - v * L);
         }
     }
 
     const Shape& shape_;
-    const Backward<T>* at_;
-    int D_, K_, E_, V_, pieces_;
+    const Backward<T>* layers_;
+    int D_;
+    int K_;
+    int E_;
+    int V_;
+    int pieces_;
     const T* packed_;
 };
 
 // All sums over tokens of a call, in as many shares as there are threads.
 template <class T>
-class Sums {
+class TokenSums {
    public:
-    Sums(Cell cell, const Shape& shape, const Backward<T>* at, int directions, const T* packed_inputs)
-        : shape_(shape), D_(directions), has_inputs_(at[0].dinput != nullptr),
-          rows_(size_t(kinds) * shape.tokens() * directions), zeros_(shape.H),
+    TokenSums(Gates gates, const Shape& shape, const Backward<T>* layers, int directions,
+              const T* packed_inputs)
+        : shape_(shape), D_(directions), has_inputs_(layers[0].dinput != nullptr),
+          rows_(size_t(row_kinds) * shape.tokens() * directions), zeros_(shape.H),
           places_(has_inputs_ ? shape.tokens() : 0),
-          inputs_(shape, at, directions, cell.gates() * shape.H, packed_inputs) {
+          inputs_(shape, layers, directions, gates.count * shape.H, packed_inputs) {
         std::fill(zeros_.data(), zeros_.data() + shape.H, T(0));
         for (int d = 0; d < D_; ++d)
-            parameters_[d] = Parameters<T>(cell, shape, at[d], rows_.slice(d, kinds * shape.tokens()),
-                                           zeros_.data());
+            parameters_[d] = ParameterSums<T>(
+                gates, shape, layers[d], rows_.slice(d, row_kinds * shape.tokens()), zeros_.data());
     }
 
     // How many numbers one thread needs room for.
@@ -293,13 +348,16 @@ class Sums {
     }
 
     void make(int share, T* workspace) const {
-        int V = vectors(shape_.H, L), shares = shape_.threads;
-        int from = V * share / shares * L, to = std::min(shape_.H, V * (share + 1) / shares * L);
-        for (int d = 0; d < D_; ++d) parameters_[d].sum(from, to, workspace);
+        int shares = shape_.threads;
+        int V = vectors(shape_.H, L);
+        int first = V * share / shares * L;
+        int last = std::min(shape_.H, V * (share + 1) / shares * L);
+        for (int d = 0; d < D_; ++d) parameters_[d].make(first, last, workspace);
         if (!has_inputs_) return;
-        int64_t N = shape_.tokens(), B = shape_.B;
+        int64_t N = shape_.tokens();
+        int64_t B = shape_.B;
         int64_t begin = N * share / shares;
-        inputs_.sum(begin, N * (share + 1) / shares, places_.slice(begin, 1));
+        inputs_.make(begin, N * (share + 1) / shares, places_.slice(begin, 1));
         inputs_.clear(int(B * share / shares), int(B * (share + 1) / shares));
     }
 
@@ -312,8 +370,8 @@ class Sums {
     Buffer<const T*> rows_;
     Buffer<T> zeros_;
     Buffer<T*> places_;
-    Parameters<T> parameters_[most_directions];
-    Inputs<T> inputs_;
+    ParameterSums<T> parameters_[most_directions];
+    InputSums<T> inputs_;
 };
 
 }  // namespace UNROLLED_ISA

@@ -7,117 +7,143 @@
 
 namespace UNROLLED_ISA {
 
+using unrolled::Plan;
+
 // The biases of all gates, each in whole vectors: (G + 1, V), the last one inside r ⊙ (U_n h + b).
 template <class T>
-void sum_biases(Cell cell, int H, const Forward<T>& at, T* biases) {
+void sum_biases(int G, bool resets_after, int H, const Forward<T>& layer, T* biases) {
     constexpr int L = Lanes<T>::count;
-    int G = cell.gates(), padded = vectors(H, L) * L;
-    bool after = cell.kind == GRU && cell.first == RESET_AFTER;
+    int padded = vectors(H, L) * L;
     std::fill(biases, biases + size_t(G + 1) * padded, T(0));
     for (int gate = 0; gate < G; ++gate) {
-        bool inside = after && gate == 2;
+        bool is_inside = resets_after && gate == 2;
         T* of_input = biases + size_t(gate) * padded;
-        T* of_state = inside ? of_input + padded : of_input;
+        T* of_state = is_inside ? of_input + padded : of_input;
         size_t first = size_t(gate) * H;
-        for (int unit = 0; at.input_bias && unit < H; ++unit)
-            of_input[unit] = at.input_bias[first + unit];
-        for (int unit = 0; at.state_bias && unit < H; ++unit)
-            of_state[unit] += at.state_bias[first + unit];
+        for (int unit = 0; layer.input_bias && unit < H; ++unit)
+            of_input[unit] = layer.input_bias[first + unit];
+        for (int unit = 0; layer.state_bias && unit < H; ++unit)
+            of_state[unit] += layer.state_bias[first + unit];
     }
 }
 
 // Whether so many bytes of weights, beside all else, are too much for a core's own cache.
 inline bool is_fetched(size_t bytes, const Shape& shape) { return bytes > shape.cache / 4 * 3; }
 
-template <class T>
-void forward(Cell cell, Shape shape, const Plan& plan, const Forward<T>* at, int directions) {
+// How many steps of W x are made at once: they stay in the cache until they are used. Where U is fetched at
+// every step anyway, W is less often.
+inline int64_t steps_at_once(const Shape& shape, const Plan& plan, size_t row_bytes) {
+    size_t bytes = is_fetched(row_bytes * shape.H, shape) ? shape.cache : shape.cache / 16 * 3;
+    int64_t fit = bytes / (std::max(1, plan.most_rows()) * row_bytes);
+    return std::max(int64_t(1), std::min(fit, plan.most_steps));
+}
+
+template <class T, class Cell>
+void forward(Cell cell, const Shape& shape, const Plan& plan, const Forward<T>* layers, int directions) {
     constexpr int L = Lanes<T>::count;
-    int G = cell.gates(), H = shape.H, V = vectors(H, L), E = int(at[0].E);
-    size_t row = size_t(G) * V * L, gates = row + V * L, all = size_t(shape.B) * H;
-    // For less, packing takes longer than it saves.
-    bool pays = plan.most_steps > 2 || shape.B > 16, packs = pays && !at[0].packed;
-    bool projects = at[0].input_weights, packs_inputs = projects && !at[0].packed;
-    bool fetch_ahead = is_fetched(row * (H + E) * sizeof(T), shape);
-    // W x stays in the cache until it is used; where U is fetched at every step anyway, W is less often.
-    size_t bytes = is_fetched(row * H * sizeof(T), shape) ? shape.cache : shape.cache / 16 * 3;
-    int64_t fit = bytes / (std::max(1, plan.most_rows()) * row * sizeof(T));
-    int64_t at_once = std::max(int64_t(1), std::min(fit, plan.most_steps));
-    size_t room = projects ? at_once * row : 0;
-    Buffer<T> packed(packs ? directions * row * H : 0), states(directions * 4 * all);
-    Buffer<T> inputs(packs_inputs ? directions * row * E : 0);
-    Buffer<T> biases(directions * gates), projected(directions * room * shape.B);
-    int items = directions * plan.count();
-    int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
-    size_t most = plan.most_rows();
-    Buffer<const T*> sources(projects ? threads * at_once * most : 0);
+    const int G = cell.gates();
+    const int H = shape.H;
+    const int E = int(layers[0].E);
+    const int V = vectors(H, L);
+    const size_t row = size_t(G) * V * L;  // numbers of all gates of a row, in vectors
+    const size_t state = size_t(shape.B) * H;
+    const bool pays = plan.most_steps > 2 || shape.B > 16;  // for less, packing takes longer than it saves
+    const bool packs = pays && !layers[0].packed;
+    const bool projects = layers[0].input_weights;
+    const bool packs_inputs = projects && !layers[0].packed;
+    const bool fetch_ahead = is_fetched(row * (H + E) * sizeof(T), shape);
+    const int64_t at_once = steps_at_once(shape, plan, row * sizeof(T));
+    const size_t projected = projects ? at_once * row : 0;
+    const int items = directions * plan.count();
+    const int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
+    Buffer<T> packed_states(packs ? directions * row * H : 0);
+    Buffer<T> packed_inputs(packs_inputs ? directions * row * E : 0);
+    Buffer<T> states(directions * 4 * state);
+    Buffer<T> biases(directions * (row + V * L));
+    Buffer<T> projections(directions * projected * shape.B);
+    const size_t most_sources = at_once * plan.most_rows();
+    Buffer<const T*> sources(projects ? threads * most_sources : 0);
     Buffer<int64_t> begins(projects ? threads * at_once : 0);
-    for (int d = 0; d < directions; ++d) sum_biases(cell, H, at[d], biases.data() + d * gates);
+    for (int d = 0; d < directions; ++d)
+        sum_biases(G, cell.resets_after(), H, layers[d], biases.slice(d, row + V * L));
     auto pack = [&](int i) {
-        int direction = i / (G * V), column = i % (G * V), gate = column / V;
-        const Forward<T>& from = at[direction];
+        int d = i / (G * V);
+        int gate = i % (G * V) / V;
+        int v = i % V;
         if (packs)
-            pack_transposed(from.weights + size_t(gate) * H * H, H, H, column % V,
-                            packed.data() + direction * row * H + size_t(gate) * V * H * L);
+            pack_transposed(layers[d].weights + size_t(gate) * H * H, H, H, v,
+                            packed_states.slice(d, row * H) + size_t(gate) * V * H * L);
         if (packs_inputs)
-            pack_transposed(from.input_weights + size_t(gate) * H * E, H, E, column % V,
-                            inputs.data() + direction * row * E + size_t(gate) * V * E * L);
+            pack_transposed(layers[d].input_weights + size_t(gate) * H * E, H, E, v,
+                            packed_inputs.slice(d, row * E) + size_t(gate) * V * E * L);
     };
-    auto run = [&](int direction, int group, Part part) {
-        size_t before = plan.starts[group];
-        T* own = states.data() + direction * 4 * all + before * H;
-        T* space = projected.data() + direction * room * shape.B + before * room;
-        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, space, at_once,
-                         sources.slice(part.thread, at_once * most),
-                         begins.slice(part.thread, at_once)};
-        const Forward<T>& from = at[direction];
-        Packed<T> ready{packs ? packed.data() + direction * row * H : from.packed,
-                        packs_inputs ? inputs.data() + direction * row * E : from.packed_input,
-                        biases.data() + direction * gates};
-        ForwardRun<T>(cell, shape, from, ready, plan.groups[group], state, part)();
+    auto run = [&](int d, int group, Part part) {
+        const size_t before = plan.starts[group];
+        T* h = states.slice(d, 4 * state) + before * H;
+        T* sums = projects ? projections.slice(d, projected * shape.B) + before * projected : nullptr;
+        ForwardState<T> own{h, h + state, h + 2 * state, h + 3 * state};
+        Projection<T> projection{sums, sources.slice(part.thread, most_sources),
+                                 begins.slice(part.thread, at_once), at_once};
+        PackedWeights<T> packed{packs ? packed_states.slice(d, row * H) : layers[d].packed,
+                                packs_inputs ? packed_inputs.slice(d, row * E) : layers[d].packed_input,
+                                biases.slice(d, row + V * L)};
+        ForwardRun<T, Cell>(cell, shape, layers[d], packed, plan.groups[group], own, projection, part)();
     };
-    run_plan(plan, threads, directions, packs || packs_inputs ? directions * G * V : 0, V, fetch_ahead,
-             pack, run, [](int, int) {});
+    const int columns = packs || packs_inputs ? directions * G * V : 0;
+    run_plan(plan, threads, directions, columns, V, fetch_ahead, pack, run, [](int, int) {});
 }
 
 // How far tokens are apart so that the same units of many do not lie in the same places of the cache, and
 // so that a whole tile of units can be read from any one on.
 inline int64_t step_of(int units) { return vectors(units, 16) * 16 + 16; }
 
-template <class T>
-void backward(Cell cell, Shape shape, const Plan& plan, Backward<T>* at, int directions) {
+template <class T, class Cell>
+void backward(Cell cell, const Shape& shape, const Plan& plan, Backward<T>* layers, int directions) {
     constexpr int L = Lanes<T>::count;
-    int G = cell.gates(), H = shape.H, V = vectors(H, L), K = G * H, D = directions;
-    int E = int(at[0].E), inputs = at[0].dinput ? vectors(E, L) : 0;
-    int64_t N = shape.tokens(), gate_step = step_of(K), inner_step = step_of(H);
-    size_t matrix = size_t(V) * K * L, all = size_t(shape.B) * H, by_input = size_t(inputs) * K * L;
-    bool after = cell.kind == GRU && cell.first == RESET_AFTER, has_room = at[0].dgates;
-    Buffer<T> packed(D * (matrix + by_input)), states(D * 2 * all);
+    const int D = directions;
+    const int H = shape.H;
+    const int K = cell.gates() * H;
+    const int E = int(layers[0].E);
+    const int V = vectors(H, L);
+    const int input_columns = layers[0].dinput ? vectors(E, L) : 0;
+    const int64_t N = shape.tokens();
+    const int64_t gate_step = step_of(K);
+    const int64_t inner_step = step_of(H);
+    const size_t matrix = size_t(V) * K * L;
+    const size_t input_matrix = size_t(input_columns) * K * L;
+    const size_t state = size_t(shape.B) * H;
+    const bool has_room = layers[0].dgates;
+    Buffer<T> packed_states(D * matrix);
+    Buffer<T> packed_inputs(D * input_matrix);
+    Buffer<T> states(D * 2 * state);
     Buffer<T> dgates(has_room ? 0 : D * N * gate_step);
-    Buffer<T> dinner(after && !has_room ? D * N * inner_step : 0);
-    T* packed_inputs = packed.data() + D * matrix;
+    Buffer<T> dinner(cell.resets_after() && !has_room ? D * N * inner_step : 0);
     for (int d = 0; d < D && !has_room; ++d) {
-        at[d].dgates = dgates.data() + d * N * gate_step;
-        at[d].dinner = after ? dinner.data() + d * N * inner_step : nullptr;
-        at[d].gate_step = gate_step, at[d].inner_step = inner_step;
+        layers[d].dgates = dgates.slice(d, N * gate_step);
+        layers[d].dinner = dinner.slice(d, N * inner_step);
+        layers[d].gate_step = gate_step;
+        layers[d].inner_step = inner_step;
     }
-    auto pack = [&](int i) {
-        int d = i / (V + inputs), v = i % (V + inputs);
-        if (v < V) pack_straight(at[d].weights, K, H, v, packed.data() + d * matrix);
-        else pack_straight(at[d].input_weights, K, E, v - V, packed_inputs + d * by_input);
-    };
-    auto run = [&](int direction, int group, Part part) {
-        T* own = states.data() + direction * 2 * all + size_t(plan.starts[group]) * H;
-        BackwardRun<T>(cell, shape, at[direction], packed.data() + direction * matrix,
-                       plan.groups[group], Returning<T>{own, own + all}, part)();
-    };
-    Sums<T> sums(cell, shape, at, D, packed_inputs);
-    size_t workspace = sums.workspace();
+    TokenSums<T> sums(gates_of(cell), shape, layers, D, packed_inputs.data());
+    const size_t workspace = sums.workspace();
     Buffer<T> workspaces(shape.threads * workspace);
+    auto pack = [&](int i) {
+        int d = i / (V + input_columns);
+        int v = i % (V + input_columns);
+        if (v < V) pack_straight(layers[d].weights, K, H, v, packed_states.slice(d, matrix));
+        else pack_straight(layers[d].input_weights, K, E, v - V, packed_inputs.slice(d, input_matrix));
+    };
+    auto run = [&](int d, int group, Part part) {
+        T* dh = states.slice(d, 2 * state) + size_t(plan.starts[group]) * H;
+        BackwardState<T> own{dh, dh + state};
+        BackwardRun<T, Cell>(cell, shape, layers[d], packed_states.slice(d, matrix), plan.groups[group], own,
+                             part)();
+    };
     auto finish = [&](int share, int thread) {
         sums.make(share, workspaces.slice(thread, workspace));
     };
-    bool fetch_ahead = is_fetched(matrix * sizeof(T), shape);
-    run_plan(plan, shape.threads, D, D * (V + inputs), V, fetch_ahead, pack, run, finish);
+    const bool fetch_ahead = is_fetched(matrix * sizeof(T), shape);
+    run_plan(plan, shape.threads, D, D * (V + input_columns), V, fetch_ahead, pack, run, finish);
 }
 
 // Weights (G·H, K) in the columns that `forward` reads: (G, V) of K vectors each.

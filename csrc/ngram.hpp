@@ -89,12 +89,12 @@ class NgramReader {
             const NgramLevel& level = table_.levels[k - 1];
             const NgramLevel& above = table_.levels[k];
             for (int j = 0; j < left; ++j) {
-                const int64_t* begin = level.begin + node_[k][waiting_[j] - 1];
-                const bool fits =
-                    (begin[0] >= 0) & (begin[1] <= above.size) & (begin[0] < begin[1]);
-                first_[j] = above.words + (fits ? begin[0] : 0);
+                const int64_t* range = level.begin + node_[k][waiting_[j] - 1];
+                const int64_t begin = range[0], end = range[1];
+                const bool fits = (begin >= 0) & (end <= above.size) & (begin < end);
+                first_[j] = above.words + (fits ? begin : 0);
                 wanted_[j] = token_[waiting_[j]];  // at place n of a range there is no word below n
-                count_[j] = fits ? std::min<int64_t>(begin[1] - begin[0], wanted_[j] + 1) : 0;
+                count_[j] = fits ? std::min<int64_t>(end - begin, int64_t(wanted_[j]) + 1) : 0;
                 __builtin_prefetch(first_[j] + count_[j] / 2);
             }
             search(left);

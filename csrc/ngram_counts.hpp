@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct Prefixes {
         return words[prefix] == kEnd ? 0 : count[prefix];
     }
 };
+
+// Arrays come from outside: whatever leads to a place in memory is looked at when it is read.
+inline void expect(bool holds, const char* rule) {
+    if (__builtin_expect(!holds, 0)) throw std::invalid_argument(rule);
+}
 
 // Places of a text of N tokens.
 //   here    [N]     the n-gram of the order below that ends at each place
@@ -63,8 +69,11 @@ class NgramCounter {
     void by_token_before(int64_t* free, int32_t* places) const {
         int32_t before = kStart;
         for (int64_t i = 0; i < N_; ++i) {
-            places[free[before]++] = int32_t(i);
-            before = ids_[i] == kEnd ? kStart : ids_[i];
+            const int64_t place = free[before]++;
+            expect(place >= 0 && place < N_, "a place after a token is none of the text's");
+            places[place] = int32_t(i);
+            const int32_t token = token_at(i);
+            before = token == kEnd ? kStart : token;
         }
     }
 
@@ -72,42 +81,54 @@ class NgramCounter {
     std::pair<int64_t, int64_t> level(const Prefixes& below, const Places& at,
                                       const NewGrams& out) {
         int64_t next = 0, after = 0, end = 0;
-        make_room(below);
         for (int64_t prefix = 0; prefix < below.size; ++prefix) {
             out.begin[prefix] = end;
             const int64_t size = below.places_after(prefix);
+            expect(size >= 0 && size <= at.size - next, kWrongPlaces);
+            make_room(size);
             take(at, next, size);
             sort(size);
             for (int64_t first = 0; first < size; ++end) {
                 const int64_t beyond = mark(at, first, int32_t(end), after);
                 out.words[end] = int32_t(keys_[first] >> 32);
                 out.count[end] = beyond - first;
-                out.suffix[end] = at.here[int32_t(keys_[first])];
+                const int32_t suffix = at.here[int32_t(keys_[first])];
+                expect(suffix >= 0 && suffix < below.size, "a place has no n-gram of the order below");
+                out.suffix[end] = suffix;
                 first = beyond;
             }
             next += size;
         }
+        expect(next == at.size, kWrongPlaces);
         out.begin[below.size] = end;
         return {end, after};
     }
 
    private:
-    void make_room(const Prefixes& below) {
-        int64_t most = 0;
-        for (int64_t i = 0; i < below.size; ++i) most = std::max(most, below.places_after(i));
-        keys_.resize(size_t(most) + 1);
+    static constexpr const char* kWrongPlaces = "the prefixes have more or fewer places than there are";
+
+    int32_t token_at(int64_t place) const {
+        const int32_t token = ids_[place];
+        expect(token >= 0 && token < V_, "a token id is outside the vocabulary");
+        return token;
+    }
+
+    void make_room(int64_t size) {
+        if (size_t(size) < keys_.size()) return;
+        keys_.resize(std::max(size_t(size) + 1, 2 * keys_.size()));
         sorted_.resize(keys_.size());
     }
 
     // The keys of some places: token << 32 | place. A key of no token comes after them.
     void take(const Places& at, int64_t next, int64_t size) {
         for (int64_t i = 0; i < size; ++i) {
-            const int32_t soon = at.places[std::min(next + i + kAhead, at.size - 1)];
+            const int32_t soon = at.places[std::min(next + i + kAhead, at.size - 1)];  // not followed
             __builtin_prefetch(ids_ + soon);
             __builtin_prefetch(at.here + soon);
             if (at.above) __builtin_prefetch(at.above + soon, 1);
             const int32_t place = at.places[next + i];
-            keys_[i] = uint64_t(ids_[place]) << 32 | uint32_t(place);
+            expect(place >= 0 && place < N_, "a place is none of the text's");
+            keys_[i] = uint64_t(token_at(place)) << 32 | uint32_t(place);
         }
         keys_[size] = ~uint64_t(0);
     }

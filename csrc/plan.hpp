@@ -10,7 +10,7 @@
 namespace unrolled {
 
 // The rows of one thread or team, longest first: those still running at a step are the first ones.
-struct Rows {
+struct RowGroup {
     std::vector<int> rows;
     int64_t tokens = 0;
 
@@ -19,7 +19,7 @@ struct Rows {
 
 struct Plan {
     bool by_units;
-    std::vector<Rows> groups;  // of each direction
+    std::vector<RowGroup> groups;  // of each direction
     int64_t most_steps;        // of any row
     std::vector<int> starts;   // of each group: how many rows the groups before it have
 
@@ -27,11 +27,11 @@ struct Plan {
 
     int most_rows() const {
         int most = 0;
-        for (const Rows& group : groups) most = most < group.count() ? group.count() : most;
+        for (const RowGroup& group : groups) most = most < group.count() ? group.count() : most;
         return most;
     }
 };
 
-Plan make_plan(Cell cell, const Shape& shape, int directions, size_t number_bytes);
+Plan make_plan(int gates, const Shape& shape, int directions, size_t number_bytes);
 
 }  // namespace unrolled

@@ -1,9 +1,9 @@
-// The matrix product of a few rows with packed weights: the inner loop of every recurrent layer.
+// The matrix product (GEMM) of a few rows with packed weights: the inner loop of every recurrent layer.
 //
-// Weights are packed once a call, or once for many, into columns: `K` rows of one vector each, so
-// that a column is read from front to back. A tile is up to 8 rows times up to 4 columns, small enough for all
-// its sums to stay in registers while k runs from 0 to K. Each sum runs in the order of k, whatever
-// the tile: results depend neither on how rows are grouped nor on how many threads there are.
+// Weights are packed once a call, or once for many, into columns: K rows of one vector each, so that a
+// column is read from front to back. A tile is up to MR rows times up to NR columns, small enough for all
+// its sums to stay in registers while k runs from 0 to K. Each sum runs in the order of k, whatever the
+// tile: results depend neither on how rows are grouped nor on how many threads there are.
 #pragma once
 
 #include <algorithm>
@@ -12,56 +12,57 @@
 
 namespace UNROLLED_ISA {
 
-constexpr int most_columns = 4, most_rows = 8;
+constexpr int MR = 8;             // rows of a tile, at most
+constexpr int NR = 4;             // columns of a tile, at most
 constexpr int vectors_ahead = 4;  // of a column, on their way into the first-level cache
 
-constexpr int tile_rows(int columns) {
-    return std::min(most_rows, UNROLLED_ACCUMULATORS / columns);
-}
+constexpr int tile_rows(int columns) { return std::min(MR, UNROLLED_ACCUMULATORS / columns); }
 
-// What the sums of column c begin with: row r at at[c] + r · step[c]; step 0: the same for all.
+// The rows of a tile: number k of row r is rows[r][k · step].
 template <class T>
-struct Start {
-    const T* at[most_columns];
-    size_t step[most_columns];
-};
-
-template <class T>
-inline Start<T> zeros() {
-    static const Vec<T> zero{};
-    const T* at = reinterpret_cast<const T*>(&zero);
-    return {{at, at, at, at}, {}};
-}
-
-// Rows as the sums go through them: number k of row r is at[r][k · step].
-template <class T>
-struct Left {
-    const T* at[most_rows];
+struct RowPanel {
+    const T* rows[MR];
     int count;
     size_t step = 1;
 };
 
-// What the rows are multiplied by.
+// The packed columns of a tile.
 template <class T>
-struct Columns {
-    const T* at[most_columns];
+struct ColumnPanel {
+    const T* columns[NR];
     int count;
-    const T* ahead;  // a column that will be wanted soon: it is fetched on the way
+    const T* prefetch;  // a column that will be wanted soon: it is fetched on the way
 };
 
-// out[r][c] = start[r][c] + Σ_k left[r][k] · columns[c][k],  each a vector, the rows of out `stride` apart.
+// What the sums of column c begin with: row r at columns[c] + r · step[c]; step 0: the same for all.
+template <class T>
+struct InitialSums {
+    const T* columns[NR];
+    size_t step[NR];
+};
+
+template <class T>
+inline InitialSums<T> zeros() {
+    static const Vec<T> zero{};
+    const T* column = reinterpret_cast<const T*>(&zero);
+    return {{column, column, column, column}, {}};
+}
+
+// out[r][c] = initial[r][c] + Σ_k rows[r][k] · columns[c][k],  each a vector, the rows of out `stride` apart.
 template <class T, int R, int C>
-inline void tile(const Left<T>& left, const Columns<T>& columns, int K, const Start<T>& start, T* out,
-                 size_t stride) {
+inline void micro_kernel(const RowPanel<T>& left, const ColumnPanel<T>& right, int K,
+                         const InitialSums<T>& initial, T* out, size_t stride) {
     Vec<T> sums[R][C];
     for (int r = 0; r < R; ++r)
-        for (int c = 0; c < C; ++c) sums[r][c] = load(start.at[c] + r * start.step[c]);
+        for (int c = 0; c < C; ++c) sums[r][c] = load(initial.columns[c] + r * initial.step[c]);
     const T* row[R];
-    for (int r = 0; r < R; ++r) row[r] = left.at[r];
-    const T *column[C], *ahead = columns.ahead;
-    for (int c = 0; c < C; ++c) column[c] = columns.at[c];
-    size_t at = 0, step = left.step;
-    for (int k = 0; k < K; ++k, at += step) {
+    for (int r = 0; r < R; ++r) row[r] = left.rows[r];
+    const T* column[C];
+    for (int c = 0; c < C; ++c) column[c] = right.columns[c];
+    const T* ahead = right.prefetch;
+    size_t place = 0;
+    size_t step = left.step;
+    for (int k = 0; k < K; ++k, place += step) {
         Vec<T> weight[C];
 #pragma GCC unroll 4
         for (int c = 0; c < C; ++c) {
@@ -72,7 +73,7 @@ inline void tile(const Left<T>& left, const Columns<T>& columns, int K, const St
         __builtin_prefetch(ahead + k * Lanes<T>::count, 0, 2);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
-            Vec<T> value = splat(row[r][at]);
+            Vec<T> value = splat(row[r][place]);
 #pragma GCC unroll 4
             for (int c = 0; c < C; ++c) sums[r][c] += value * weight[c];
         }
@@ -82,43 +83,49 @@ inline void tile(const Left<T>& left, const Columns<T>& columns, int K, const St
 }
 
 template <class T>
-using Tile = void (*)(const Left<T>& left, const Columns<T>& columns, int K, const Start<T>& start,
-                      T* out, size_t stride);
+using MicroKernel = void (*)(const RowPanel<T>&, const ColumnPanel<T>&, int K, const InitialSums<T>&, T* out,
+                             size_t stride);
 
 template <class T, int C, int R = tile_rows(C)>
-Tile<T> tile_of(int rows) {
+MicroKernel<T> micro_kernel_of(int rows) {
     if constexpr (R == 1) {
-        return tile<T, 1, C>;
+        return micro_kernel<T, 1, C>;
     } else {
-        return rows == R ? tile<T, R, C> : tile_of<T, C, R - 1>(rows);
+        return rows == R ? micro_kernel<T, R, C> : micro_kernel_of<T, C, R - 1>(rows);
     }
 }
 
 template <class T>
-inline void product(const Left<T>& left, const Columns<T>& columns, int K, const Start<T>& start,
-                    T* out, size_t stride) {
-    Tile<T> run = columns.count == 4   ? tile_of<T, 4>(left.count)
-                  : columns.count == 3 ? tile_of<T, 3>(left.count)
-                  : columns.count == 2 ? tile_of<T, 2>(left.count)
-                                       : tile_of<T, 1>(left.count);
-    run(left, columns, K, start, out, stride);
+inline MicroKernel<T> micro_kernel_of(int rows, int columns) {
+    switch (columns) {
+        case 4: return micro_kernel_of<T, 4>(rows);
+        case 3: return micro_kernel_of<T, 3>(rows);
+        case 2: return micro_kernel_of<T, 2>(rows);
+        default: return micro_kernel_of<T, 1>(rows);
+    }
+}
+
+template <class T>
+inline void multiply(const RowPanel<T>& left, const ColumnPanel<T>& right, int K,
+                     const InitialSums<T>& initial, T* out, size_t stride) {
+    micro_kernel_of<T>(left.count, right.count)(left, right, K, initial, out, stride);
 }
 
 // The same for rows out[r] anywhere, of which `width` numbers are real: set, or added to what is there.
 template <class T>
-inline void add_product(const Left<T>& left, const Columns<T>& columns, int K, bool sets,
-                        T* const* out, int width) {
+inline void multiply_into(const RowPanel<T>& left, const ColumnPanel<T>& right, int K, bool sets,
+                          T* const* out, int width) {
     constexpr int L = Lanes<T>::count;
-    int C = columns.count;
-    alignas(64) T sums[most_rows * most_columns * L];
-    Start<T> start = zeros<T>();
+    int C = right.count;
+    alignas(64) T sums[MR * NR * L];
+    InitialSums<T> initial = zeros<T>();
     for (int c = 0; !sets && c < C; ++c) {
-        start.at[c] = sums + c * L;
-        start.step[c] = C * L;
+        initial.columns[c] = sums + c * L;
+        initial.step[c] = C * L;
         for (int r = 0; r < left.count; ++r)
             store(sums + (r * C + c) * L, load(out[r] + c * L, width - c * L));
     }
-    product(left, columns, K, start, sums, C * L);
+    multiply(left, right, K, initial, sums, C * L);
     for (int r = 0; r < left.count; ++r)
         for (int c = 0; c < C; ++c)
             store(out[r] + c * L, load(sums + (r * C + c) * L), width - c * L);
@@ -193,9 +200,9 @@ inline Vec<T> pick(Vec<T> a, Vec<T> b, typename Lanes<T>::ivec from) {
 #endif
 }
 
-// Turn a square of numbers about its diagonal: halves change places, then quarters, and so on.
+// Transpose a square of numbers: halves change places, then quarters, and so on.
 template <class T, int width = Lanes<T>::count / 2>
-inline void turn(Vec<T> (&square)[Lanes<T>::count]) {
+inline void transpose(Vec<T> (&square)[Lanes<T>::count]) {
     constexpr int L = Lanes<T>::count;
     if constexpr (width > 0) {
         typename Lanes<T>::ivec upper{}, lower{};
@@ -210,7 +217,7 @@ inline void turn(Vec<T> (&square)[Lanes<T>::count]) {
             square[row] = pick<T>(above, below, upper);
             square[row + width] = pick<T>(above, below, lower);
         }
-        turn<T, width / 2>(square);
+        transpose<T, width / 2>(square);
     }
 }
 
@@ -226,7 +233,7 @@ void pack_transposed(const T* weights, int width, int K, int v, T* packed) {
         Vec<T> square[lanes];
         for (int lane = 0; lane < lanes; ++lane)
             square[lane] = lane < real ? load(from + size_t(lane) * K + k, count) : Vec<T>{};
-        turn<T>(square);
+        transpose<T>(square);
         for (int i = 0; i < count; ++i) store(column + size_t(k + i) * lanes, square[i]);
     }
 }

@@ -8,12 +8,16 @@
 
 namespace UNROLLED_ISA {
 
-extern const unrolled::Kernels kernels;
-const unrolled::Kernels kernels = {
-    UNROLLED_TEXT(UNROLLED_ISA), forward<float>,     forward<double>,   backward<float>,
-    backward<double>,            pack_gates<float>,  pack_gates<double>, softmax<float>,
-    softmax<double>,             chain_sums<float>,  chain_sums<double>, chain_best<float>,
-    chain_best<double>,          UNROLLED_VECTOR_BYTES,
-};
+template <class T>
+constexpr unrolled::NumberKernels<T> number_kernels() {
+    return {forward<T, RnnCell>,  forward<T, LstmCell>,  forward<T, GruCell>,
+            backward<T, RnnCell>, backward<T, LstmCell>, backward<T, GruCell>,
+            pack_gates<T>,        softmax<T>,            chain_sums<T>,
+            chain_best<T>};
+}
+
+extern const unrolled::KernelSet kernels;
+const unrolled::KernelSet kernels = {UNROLLED_TEXT(UNROLLED_ISA), UNROLLED_VECTOR_BYTES,
+                                     number_kernels<float>(), number_kernels<double>()};
 
 }  // namespace UNROLLED_ISA

@@ -2,7 +2,7 @@
 //
 // Two ways to split a layer. By rows: each thread runs its own rows, and its own direction where
 // there are two, from the first step to the last and never waits. By units: all threads run all
-// rows, each some of the hidden units, and meet once or twice a step; for weights that one core's
+// rows, each some of the hidden units, and wait at a barrier once or twice a step; for weights that one core's
 // cache cannot hold this halves what each core has to fetch, and it also serves a single row.
 #pragma once
 
@@ -18,17 +18,16 @@
 
 namespace UNROLLED_ISA {
 
-using namespace unrolled;
-
 // Row i of a matrix (rows, width) that may not be there.
 template <class T>
 inline T* row_of(T* matrix, int64_t i, int width) {
     return matrix ? matrix + i * width : nullptr;
 }
 
-class Meeting {
+// Threads that spin until all have come: steps are too short for the system's own waiting.
+class Barrier {
    public:
-    explicit Meeting(int size) : size_(size) {}
+    explicit Barrier(int size) : size_(size) {}
 
     void wait() {
         if (size_ == 1) return;
@@ -44,14 +43,16 @@ class Meeting {
 
    private:
     int size_;
-    std::atomic<int> arrived_{0}, round_{0};
+    std::atomic<int> arrived_{0};
+    std::atomic<int> round_{0};
 };
 
 // The part of the units that one thread of a team computes, in vectors.
 struct Part {
-    int first, last;
+    int first;
+    int last;
     bool fetch_ahead;  // the next weights while these are in use
-    Meeting* meeting;
+    Barrier* barrier;
     int thread;  // which one it is: whose workspace it uses
 
     // These units of a row of H; null: zeros, and to nowhere.
@@ -68,12 +69,15 @@ struct Part {
     // used last is still in the cache. next is where the following piece begins, or v itself at the end.
     template <class Each>
     void sweep(int64_t step, int most, Each each) const {
-        int units = last - first, count = (units + most - 1) / most;
+        int units = last - first;
+        int count = (units + most - 1) / most;
+        bool is_odd = step % 2;
         auto begin = [&](int piece) { return first + units * piece / count; };
         for (int i = 0; i < count; ++i) {
-            int at = step % 2 ? count - 1 - i : i, after = step % 2 ? at - 1 : at + 1;
+            int piece = is_odd ? count - 1 - i : i;
+            int after = is_odd ? piece - 1 : piece + 1;
             bool ends = !fetch_ahead || after < 0 || after == count;
-            each(begin(at), begin(at + 1) - begin(at), begin(ends ? at : after));
+            each(begin(piece), begin(piece + 1) - begin(piece), begin(ends ? piece : after));
         }
     }
 };
@@ -82,17 +86,19 @@ struct Part {
 // finish `threads` shares: finish(share, thread). Nothing that runs here may throw: memory is acquired
 // before, for `threads` threads, however many there will be.
 template <class Pack, class Run, class Finish>
-void run_plan(const Plan& plan, int threads, int directions, int columns, int units, bool fetch_ahead,
-              Pack pack, Run run, Finish finish) {
-    int groups = plan.count(), items = directions * groups;
-    Meeting alone(1), meeting(threads);
+void run_plan(const unrolled::Plan& plan, int threads, int directions, int columns, int units,
+              bool fetch_ahead, Pack pack, Run run, Finish finish) {
+    int groups = plan.count();
+    int items = directions * groups;
+    Barrier alone(1), all(threads);
 #pragma omp parallel num_threads(threads)
     {
-        int team = omp_get_num_threads(), me = omp_get_thread_num();
+        int team = omp_get_num_threads();
+        int me = omp_get_thread_num();
 #pragma omp for schedule(static)
         for (int column = 0; column < columns; ++column) pack(column);
         if (plan.by_units && team == threads) {
-            run(0, 0, Part{units * me / team, units * (me + 1) / team, fetch_ahead, &meeting, me});
+            run(0, 0, Part{units * me / team, units * (me + 1) / team, fetch_ahead, &all, me});
         } else {
 #pragma omp for schedule(dynamic, 1)
             for (int item = 0; item < items; ++item)

@@ -106,20 +106,25 @@ struct ExpConstants;
 
 template <>
 struct ExpConstants<float> {
-    static constexpr float log2e = 1.44269504f, ln2_high = 0.693145752f, ln2_low = 1.42860677e-6f;
+    static constexpr float log2e = 1.44269504f;
+    static constexpr float ln2_high = 0.693145752f;
+    static constexpr float ln2_low = 1.42860677e-6f;
     static constexpr float round = 12582912.0f;  // 1.5 · 2^23: adding it leaves the integer part
     static constexpr int mantissa = 23;
-    static constexpr float least = -87.0f, most = 88.0f;
+    static constexpr float least = -87.0f;
+    static constexpr float most = 88.0f;
     static constexpr int terms = 7;
 };
 
 template <>
 struct ExpConstants<double> {
-    static constexpr double log2e = 1.4426950408889634, ln2_high = 0.69314718036912382,
-                            ln2_low = 1.9082149292705877e-10;
+    static constexpr double log2e = 1.4426950408889634;
+    static constexpr double ln2_high = 0.69314718036912382;
+    static constexpr double ln2_low = 1.9082149292705877e-10;
     static constexpr double round = 6755399441055744.0;  // 1.5 · 2^52
     static constexpr int mantissa = 52;
-    static constexpr double least = -708.0, most = 709.0;
+    static constexpr double least = -708.0;
+    static constexpr double most = 709.0;
     static constexpr int terms = 13;
 };
 
@@ -155,14 +160,14 @@ UNROLLED_INLINE Power<T> power(Vec<T> x) {
 }
 
 template <class T>
-UNROLLED_INLINE Vec<T> exp(Vec<T> x) {
+UNROLLED_INLINE Vec<T> vexp(Vec<T> x) {
     Power<T> p = power<T>(x);
     return p.scale * p.above_1 + p.scale;
 }
 
 // Near 0, n is 0 and nothing cancels: the relative error stays small.
 template <class T>
-UNROLLED_INLINE Vec<T> expm1(Vec<T> x) {
+UNROLLED_INLINE Vec<T> vexpm1(Vec<T> x) {
     Power<T> p = power<T>(x);
     return p.scale * p.above_1 + (p.scale - T(1));
 }
@@ -170,7 +175,7 @@ UNROLLED_INLINE Vec<T> expm1(Vec<T> x) {
 // log x for x of 1 and more: x = 2^n m with m in [√½, √2), and log m = 2 (s + s³/3 + s⁵/5 + …), where
 // s = (m − 1) / (m + 1).
 template <class T>
-UNROLLED_INLINE Vec<T> log(Vec<T> x) {
+UNROLLED_INLINE Vec<T> vlog(Vec<T> x) {
     using C = ExpConstants<T>;
     using Bits = typename Lanes<T>::ivec;
     Bits least = (Bits)splat<T>(T(0.70710678118654752)), above = (Bits)x - least;
@@ -201,17 +206,17 @@ UNROLLED_INLINE Vec<T> inverse(Vec<T> x) {
 }
 
 template <class T>
-UNROLLED_INLINE Vec<T> sigmoid(Vec<T> x) {
-    Vec<T> y = inverse<T>(T(2) + expm1<T>(-x));
+UNROLLED_INLINE Vec<T> vsigmoid(Vec<T> x) {
+    Vec<T> y = inverse<T>(T(2) + vexpm1<T>(-x));
     return x < -ExpConstants<T>::most ? Vec<T>{} : y;
 }
 
 // tanh x = −e / (2 + e) with e = e^(−2x) − 1, on |x| so that e stays in [−1, 0]; then the sign of x.
 template <class T>
-UNROLLED_INLINE Vec<T> tanh(Vec<T> x) {
+UNROLLED_INLINE Vec<T> vtanh(Vec<T> x) {
     using Bits = typename Lanes<T>::ivec;
     Bits minus = (Bits)splat<T>(T(-0.0));
-    Vec<T> e = expm1<T>(T(2) * (Vec<T>)((Bits)x | minus));
+    Vec<T> e = vexpm1<T>(T(2) * (Vec<T>)((Bits)x | minus));
     Vec<T> y = (T(0) - e) * inverse<T>(T(2) + e);
     return (Vec<T>)((Bits)y | ((Bits)x & minus));
 }

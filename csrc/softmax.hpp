@@ -10,7 +10,7 @@
 
 namespace UNROLLED_ISA {
 
-using namespace unrolled;
+using unrolled::Softmax;
 
 // One row z of V numbers, without its bias. Leaves ∂nats/∂z there and returns the nats:
 //
@@ -20,12 +20,14 @@ using namespace unrolled;
 template <class T>
 class SoftmaxRow {
    public:
-    SoftmaxRow(const Softmax<T>& at, int64_t row)
-        : z_(at.z + row * at.V), bias_(at.bias), V_(at.V), right_(at.targets[row]),
-          smoothing_(at.smoothing) {}
+    SoftmaxRow(const Softmax<T>& rows, int64_t row)
+        : z_(rows.z + row * rows.V), bias_(rows.bias), V_(rows.V), right_(rows.targets[row]),
+          smoothing_(T(rows.smoothing)) {}
 
     T operator()() {
-        T z_right = z_[right_] + bias_[right_], mean = smoothing_ ? total() / V_ : 0, top = most();
+        T z_right = z_[right_] + bias_[right_];
+        T mean = smoothing_ ? total() / V_ : 0;
+        T top = most();
         T sum = exponentials(top);
         T wanted = (1 - smoothing_) * (z_right - top) + smoothing_ * (mean - top);
         scale(1 / sum, smoothing_ / V_);
@@ -34,7 +36,8 @@ class SoftmaxRow {
     }
 
    private:
-    static constexpr int L = Lanes<T>::count, chains = 4;
+    static constexpr int L = Lanes<T>::count;
+    static constexpr int chains = 4;  // sums side by side, that none waits for another
 
     // For every vector of the row: each(chain, where it is, how many lanes are real).
     template <class Each>
@@ -78,7 +81,7 @@ class SoftmaxRow {
     T exponentials(T top) {
         Vec<T> sums[chains] = {};
         sweep([&](int chain, int64_t v, int n) {
-            Vec<T> value = exp<T>(score(v, n) - top);
+            Vec<T> value = vexp<T>(score(v, n) - top);
             store(z_ + v, value, n);
             sums[chain] += n == L ? value : load(z_ + v, n);
         });
@@ -91,14 +94,15 @@ class SoftmaxRow {
 
     T* z_;
     const T* bias_;
-    int64_t V_, right_;
+    int64_t V_;
+    int64_t right_;  // the target
     T smoothing_;
 };
 
 template <class T>
-void softmax(const Softmax<T>& at, [[maybe_unused]] int threads) {
+void softmax(const Softmax<T>& rows, [[maybe_unused]] int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t row = 0; row < at.N; ++row) at.nats[row] = SoftmaxRow<T>(at, row)();
+    for (int64_t row = 0; row < rows.N; ++row) rows.nats[row] = SoftmaxRow<T>(rows, row)();
 }
 
 }  // namespace UNROLLED_ISA

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -125,6 +127,9 @@ class WordIndex {
     }
 
     int32_t add(std::string_view word, uint64_t head, size_t place) {
+        constexpr uint32_t most = std::numeric_limits<int32_t>::max();
+        if (begin_.size() > most || word.size() > most)
+            throw std::length_error("an index has less than 2^31 words of less than 2^31 bytes");
         slots_[place] = {head, uint32_t(word.size()), size()};
         letters_ += word;
         begin_.push_back(int64_t(letters_.size()));

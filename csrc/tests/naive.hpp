@@ -3,14 +3,28 @@
 
 #include <cmath>
 #include <random>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "../recurrent.hpp"
 
 namespace naive {
 
-using namespace unrolled;
+using unrolled::Activation;
+using unrolled::GruCell;
+using unrolled::LstmCell;
+using unrolled::Output;
+using unrolled::Peephole;
+using unrolled::Reset;
+using unrolled::RnnCell;
+using unrolled::Update;
+using AnyCell = std::variant<RnnCell, LstmCell, GruCell>;
 using Array = std::vector<double>;
+
+inline int gates_of(const AnyCell& cell) {
+    return std::visit([](auto own) { return own.gates(); }, cell);
+}
 
 // One direction's weights, first states and inputs.
 struct Direction {
@@ -21,7 +35,7 @@ struct Direction {
 
 // A layer and a batch, drawn at random.
 struct Problem {
-    Cell cell;
+    AnyCell cell;
     int H, B, D;
     std::vector<int64_t> lengths, offsets;
     int64_t N = 0, steps = 0;
@@ -29,7 +43,7 @@ struct Problem {
     Array dy;  // (B, steps, D·H)  upstream gradients
     bool from_zero;  // the first states, which the kernels then get none of
 
-    Problem(Cell cell, int H, int D, std::vector<int64_t> lengths_, unsigned seed)
+    Problem(AnyCell cell, int H, int D, std::vector<int64_t> lengths_, unsigned seed)
         : cell(cell), H(H), B(int(lengths_.size())), D(D), lengths(std::move(lengths_)),
           from_zero(seed % 3 == 0) {
         for (int64_t length : lengths) {
@@ -44,7 +58,7 @@ struct Problem {
             for (double& value : values) value = scale * uniform(random);
             return values;
         };
-        int64_t G = cell.gates(), state = int64_t(B) * H;
+        int64_t G = gates_of(cell), state = int64_t(B) * H;
         for (int d = 0; d < D; ++d)
             directions.push_back({draw(G * H * H, 1.5 / std::sqrt(H)), draw(H, 1), draw(3 * H, 1),
                                   draw(state, !from_zero), draw(state, !from_zero), draw(N * G * H, 2),
@@ -52,13 +66,18 @@ struct Problem {
         dy = draw(B * steps * D * H, 1);
     }
 
-    int gates() const { return cell.gates(); }
+    int gates() const { return gates_of(cell); }
 
-    bool has_bias() const { return cell.kind == GRU && cell.first == RESET_AFTER; }
+    bool has_bias() const {
+        return std::visit([](auto own) { return own.resets_after(); }, cell);
+    }
+
+    bool is_lstm() const { return std::holds_alternative<LstmCell>(cell); }
 
     int peepholes() const {
-        if (cell.kind != LSTM || cell.second == NO_PEEPHOLE) return 0;
-        return cell.second == PEEPHOLE_FULL ? 3 : 1;
+        const LstmCell* lstm = std::get_if<LstmCell>(&cell);
+        if (!lstm || !lstm->has_peephole()) return 0;
+        return lstm->peephole == Peephole::full ? 3 : 1;
     }
 
     int64_t time(int d, int row, int64_t step) const {
@@ -66,19 +85,19 @@ struct Problem {
     }
 };
 
-struct Output {
+struct Results {
     Array y;                            // (B, steps, D·H), 0 in the padding
     std::vector<Array> last_h, last_c;  // (B, H) a direction
 };
 
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-inline double activate(int activation, double x) {
+inline double activate(Activation activation, double x) {
     switch (activation) {
-        case TANH: return std::tanh(x);
-        case SIGMOID: return sigmoid(x);
-        case RELU: return x > 0 ? x : 0;
-        case LEAKY_RELU: return x > 0 ? x : 0.01 * x;
+        case Activation::tanh: return std::tanh(x);
+        case Activation::sigmoid: return sigmoid(x);
+        case Activation::relu: return x > 0 ? x : 0;
+        case Activation::leaky_relu: return x > 0 ? x : 0.01 * x;
         default: return x;
     }
 }
@@ -93,37 +112,38 @@ inline void step(const Problem& p, const Direction& d, const double* a, Array& h
     };
     auto whole = [&](int gate, int unit) { return a[gate * H + unit] + product(gate, unit, h); };
     Array next(H), reset(H);
-    if (p.cell.kind == GRU && p.cell.first == RESET_BEFORE)
+    const GruCell* gru = std::get_if<GruCell>(&p.cell);
+    if (gru && gru->reset == Reset::before)
         for (int j = 0; j < H; ++j) reset[j] = sigmoid(whole(0, j)) * h[j];
     for (int j = 0; j < H; ++j) {
-        if (p.cell.kind == RNN) next[j] = activate(p.cell.first, whole(0, j));
-        if (p.cell.kind == LSTM) {
+        if (auto* rnn = std::get_if<RnnCell>(&p.cell)) next[j] = activate(rnn->activation, whole(0, j));
+        if (auto* lstm = std::get_if<LstmCell>(&p.cell)) {
             const double* peephole = d.peephole.data() + j;
-            bool full = p.cell.second == PEEPHOLE_FULL;
+            bool full = lstm->peephole == Peephole::full;
             double i = sigmoid(whole(0, j) + (full ? peephole[0] * c[j] : 0));
             double f = sigmoid(whole(1, j) + (full ? peephole[H] * c[j] : 0));
             c[j] = f * c[j] + i * std::tanh(whole(2, j));
             double seen = p.peepholes() ? peephole[full ? 2 * H : 0] * c[j] : 0;
-            double shown = p.cell.first == OUTPUT_TANH ? std::tanh(c[j]) : c[j];
+            double shown = lstm->output == Output::tanh ? std::tanh(c[j]) : c[j];
             next[j] = sigmoid(whole(3, j) + seen) * shown;
         }
-        if (p.cell.kind == GRU) {
-            int at = p.cell.first == RESET_NONE ? 0 : 1;
-            double z = sigmoid(whole(at, j)), inner = a[(at + 1) * H + j];
-            if (p.cell.first == RESET_AFTER)
+        if (gru) {
+            int z_gate = gru->reset == Reset::none ? 0 : 1;
+            double z = sigmoid(whole(z_gate, j)), inner = a[(z_gate + 1) * H + j];
+            if (gru->reset == Reset::after)
                 inner += sigmoid(whole(0, j)) * (product(2, j, h) + d.bias[j]);
-            if (p.cell.first == RESET_BEFORE) inner += product(2, j, reset);
-            if (p.cell.first == RESET_NONE) inner += product(1, j, h);
+            if (gru->reset == Reset::before) inner += product(2, j, reset);
+            if (gru->reset == Reset::none) inner += product(1, j, h);
             double n = std::tanh(inner);
-            next[j] = p.cell.second == KEEP ? z * h[j] + (1 - z) * n : (1 - z) * h[j] + z * n;
+            next[j] = gru->update == Update::keep ? z * h[j] + (1 - z) * n : (1 - z) * h[j] + z * n;
         }
     }
     h = next;
 }
 
-inline Output run(const Problem& p) {
+inline Results run(const Problem& p) {
     int H = p.H, D = p.D, G = p.gates();
-    Output out{Array(p.dy.size()), {}, {}};
+    Results out{Array(p.dy.size()), {}, {}};
     for (int d = 0; d < D; ++d) {
         const Direction& own = p.directions[d];
         Array last_h, last_c;
@@ -146,13 +166,13 @@ inline Output run(const Problem& p) {
 
 // The upstream gradients times the outputs: a loss whose gradients the kernels are asked for.
 inline double loss(const Problem& p) {
-    Output out = run(p);
+    Results out = run(p);
     double sum = 0;
     for (size_t i = 0; i < out.y.size(); ++i) sum += p.dy[i] * out.y[i];
     for (int d = 0; d < p.D; ++d)
         for (size_t i = 0; i < out.last_h[d].size(); ++i) {
             sum += p.directions[d].dlast_h[i] * out.last_h[d][i];
-            if (p.cell.kind == LSTM) sum += p.directions[d].dlast_c[i] * out.last_c[d][i];
+            if (p.is_lstm()) sum += p.directions[d].dlast_c[i] * out.last_c[d][i];
         }
     return sum;
 }

@@ -43,8 +43,19 @@ struct Sentences {
     }
 
     Chain<T> chain() {
-        return {scores.data(), transitions.data(), lengths.data(), B, steps, K, log_z.data(), nodes.data(),
-                edges.data(), paths.data(), best.data()};
+        Chain<T> chain;
+        chain.scores = scores.data();
+        chain.transitions = transitions.data();
+        chain.lengths = lengths.data();
+        chain.B = B;
+        chain.steps = steps;
+        chain.K = K;
+        chain.log_z = log_z.data();
+        chain.nodes = nodes.data();
+        chain.edges = edges.data();
+        chain.paths = paths.data();
+        chain.best = best.data();
+        return chain;
     }
 };
 

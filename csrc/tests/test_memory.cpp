@@ -36,6 +36,9 @@ void operator delete[](void* data, std::align_val_t) noexcept { std::free(data);
 namespace {
 
 using namespace UNROLLED_ISA;
+using naive::AnyCell;
+using unrolled::keep_buffers;
+using unrolled::make_plan;
 
 int failures = 0, checks = 0;
 
@@ -76,8 +79,8 @@ std::vector<double> waves(size_t size) {
 }
 
 // A layer's call, and its gradients, by rows or by units.
-void check_layer(Cell cell, int D, int threads, bool by_units) {
-    const int B = 4, H = 9, E = 3, G = cell.gates();
+void check_layer(const AnyCell& any, int D, int threads, bool by_units) {
+    const int B = 4, H = 9, E = 3, G = naive::gates_of(any);
     const int64_t steps = 5, N = B * steps;
     std::vector<int64_t> lengths(B, steps), offsets{0, steps, 2 * steps, 3 * steps};
     std::vector<double> x = waves(N * E), W = waves(G * H * E), U = waves(G * H * H), p = waves(3 * H);
@@ -86,9 +89,9 @@ void check_layer(Cell cell, int D, int threads, bool by_units) {
     for (int d = 0; d < D; ++d)
         for (int width : {G, 1, 1, 1}) kept.emplace_back(N * width * H);
     Shape shape{B, H, threads, steps, lengths.data(), offsets.data(), 1 << 20};
-    Plan plan = make_plan(cell, shape, D, sizeof(double));
+    Plan plan = make_plan(G, shape, D, sizeof(double));
     if (by_units) {
-        plan = make_plan(cell, Shape{B, H, 1, steps, lengths.data(), offsets.data(), 1 << 20}, D, 8);
+        plan = make_plan(G, Shape{B, H, 1, steps, lengths.data(), offsets.data(), 1 << 20}, D, 8);
         plan.by_units = true;
     }
     std::vector<Forward<double>> forth(D);
@@ -98,23 +101,25 @@ void check_layer(Cell cell, int D, int threads, bool by_units) {
         double *cells = kept[4 * d + 2].data(), *before = kept[4 * d + 3].data();
         Forward<double>& f = forth[d];
         f = {};
-        f.reverse = d, f.weights = U.data(), f.peephole = p.data();
+        f.reverse = d == 1, f.weights = U.data(), f.peephole = p.data();
         f.gates = gates, f.inner = inner, f.cells = cells, f.before = before;
         f.y = y.data() + d * H, f.y_row = steps * D * H, f.y_step = D * H;
         f.input = x.data(), f.x_row = steps * E, f.x_step = E, f.input_weights = W.data(), f.E = E;
         Backward<double>& b = back[d];
         b = {};
-        b.reverse = d, b.weights = U.data(), b.peephole = p.data();
+        b.reverse = d == 1, b.weights = U.data(), b.peephole = p.data();
         b.gates = gates, b.inner = inner, b.cells = cells, b.before = before;
         b.dy = y.data() + d * H, b.y_row = f.y_row, b.y_step = f.y_step;
         b.input = x.data(), b.x_row = f.x_row, b.x_step = f.x_step, b.input_weights = W.data(), b.E = E;
         b.dinput = dx.data(), b.dinput_weights = dW.data(), b.dweights = dU.data();
         b.dinput_bias = db.data(), b.dstate_bias = du.data(), b.dpeephole = dp.data();
     }
-    auto run_forward = [&] { forward<double>(cell, shape, plan, forth.data(), D); };
+    auto run_forward = [&] {
+        std::visit([&](auto cell) { forward<double>(cell, shape, plan, forth.data(), D); }, any);
+    };
     auto run_backward = [&] {
         std::vector<Backward<double>> own = back;  // the call notes there where its room is
-        backward<double>(cell, shape, plan, own.data(), D);
+        std::visit([&](auto cell) { backward<double>(cell, shape, plan, own.data(), D); }, any);
     };
     run_forward();
     run_backward();
@@ -130,8 +135,11 @@ void check_chain(int threads) {
     std::vector<double> scores = waves(B * steps * K), moves = waves(K * K);
     std::vector<double> log_z(B), nodes(scores.size()), edges(moves.size()), best(B);
     std::vector<int64_t> paths(B * steps), lengths(B, steps);
-    Chain<double> chain{scores.data(), moves.data(), lengths.data(), B, steps, K, log_z.data(), nodes.data(),
-                        edges.data(), paths.data(), best.data()};
+    Chain<double> chain;
+    chain.scores = scores.data(), chain.transitions = moves.data(), chain.lengths = lengths.data();
+    chain.B = B, chain.steps = steps, chain.K = K;
+    chain.log_z = log_z.data(), chain.nodes = nodes.data(), chain.edges = edges.data();
+    chain.paths = paths.data(), chain.best = best.data();
     chain_sums(chain, threads);
     chain_best(chain, threads);
     std::vector<double> right_z = log_z, right_best = best;
@@ -144,15 +152,15 @@ void check_chain(int threads) {
 }  // namespace
 
 int main() {
+    const std::vector<AnyCell> cells = {RnnCell{Activation::tanh}, LstmCell{Output::tanh, Peephole::full},
+                                        GruCell{Reset::after, Update::keep},
+                                        GruCell{Reset::before, Update::keep}};
     keep_buffers(0);
     is_caller = true;
     for (int threads : {1, 3}) {
         for (int D : {1, 2})
-            for (Cell cell : {Cell{RNN, TANH, 0}, Cell{LSTM, OUTPUT_TANH, PEEPHOLE_FULL},
-                              Cell{GRU, RESET_AFTER, KEEP}, Cell{GRU, RESET_BEFORE, KEEP}})
-                check_layer(cell, D, threads, false);
-        for (Cell cell : {Cell{LSTM, OUTPUT_TANH, NO_PEEPHOLE}, Cell{GRU, RESET_BEFORE, KEEP}})
-            check_layer(cell, 1, threads, true);
+            for (const AnyCell& cell : cells) check_layer(cell, D, threads, false);
+        for (const AnyCell& cell : cells) check_layer(cell, 1, threads, true);
         check_chain(threads);
     }
     bool refused = false;

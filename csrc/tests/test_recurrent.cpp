@@ -12,7 +12,10 @@
 namespace {
 
 using namespace UNROLLED_ISA;
+using naive::AnyCell;
 using naive::Problem;
+using unrolled::make_plan;
+using unrolled::Plan;
 
 int failures = 0, checks = 0;
 
@@ -20,9 +23,8 @@ void expect(bool holds, const char* what, const Problem& p, double seen, double 
     ++checks;
     if (holds) return;
     if (++failures < 20)
-        std::printf("%s: %.9g, not %.9g  (cell %d %d %d, H %d, B %d, D %d, steps %ld)\n", what,
-                    seen, wanted, p.cell.kind, p.cell.first, p.cell.second, p.H, p.B, p.D,
-                    long(p.steps));
+        std::printf("%s: %.9g, not %.9g  (cell %d of %d gates, H %d, B %d, D %d, steps %ld)\n", what, seen,
+                    wanted, int(p.cell.index()), p.gates(), p.H, p.B, p.D, long(p.steps));
 }
 
 template <class T>
@@ -104,13 +106,26 @@ struct Run {
         std::vector<Forward<T>> result;
         for (int d = 0; d < p.D; ++d) {
             Arrays<T>& a = arrays[d];
-            result.push_back({d, a.weights.data(), p.has_bias() ? a.input_bias.data() : nullptr,
-                              p.has_bias() ? a.state_bias.data() : nullptr,
-                              p.peepholes() ? a.peephole.data() : nullptr, given(a.first_h, p),
-                              given(a.first_c, p), a.gates.data(), a.inner.data(), a.cells.data(),
-                              a.before.data(), y.data() + d * p.H, p.steps * p.D * p.H,
-                              int64_t(p.D) * p.H, a.last_h.data(), a.last_c.data(),
-                              nullptr, 0, 0, nullptr, nullptr, nullptr, 0});
+            Forward<T> f;
+            f.reverse = d == 1;
+            f.weights = a.weights.data();
+            if (p.has_bias()) {
+                f.input_bias = a.input_bias.data();
+                f.state_bias = a.state_bias.data();
+            }
+            if (p.peepholes()) f.peephole = a.peephole.data();
+            f.first_h = given(a.first_h, p);
+            f.first_c = given(a.first_c, p);
+            f.gates = a.gates.data();
+            f.inner = a.inner.data();
+            f.cells = a.cells.data();
+            f.before = a.before.data();
+            f.y = y.data() + d * p.H;
+            f.y_row = p.steps * p.D * p.H;
+            f.y_step = int64_t(p.D) * p.H;
+            f.last_h = a.last_h.data();
+            f.last_c = a.last_c.data();
+            result.push_back(f);
         }
         return result;
     }
@@ -120,17 +135,38 @@ struct Run {
         for (int d = 0; d < p.D; ++d) {
             Arrays<T>& a = arrays[d];
             int64_t E = inputs(p);
-            bool after = p.has_bias();
-            result.push_back({d, a.weights.data(), p.peepholes() ? a.peephole.data() : nullptr,
-                              given(a.first_c, p), a.gates.data(), a.inner.data(), a.cells.data(),
-                              a.before.data(), dy.data() + d * p.H, p.steps * p.D * p.H,
-                              int64_t(p.D) * p.H, a.dlast_h.data(), a.dlast_c.data(),
-                              given(a.dfirst_h, p), given(a.dfirst_c, p), x.data(), p.steps * E, E,
-                              a.input_weights.data(), E, dx.data(), a.dinput_weights.data(),
-                              a.dweights.data(), a.dinput_bias.data(),
-                              after ? a.dstate_bias.data() : nullptr,
-                              p.peepholes() ? a.dpeephole.data() : nullptr, a.dgates.data(),
-                              a.dinner.data(), a.gate_step, a.inner_step});
+            Backward<T> b;
+            b.reverse = d == 1;
+            b.weights = a.weights.data();
+            if (p.peepholes()) b.peephole = a.peephole.data();
+            b.first_c = given(a.first_c, p);
+            b.gates = a.gates.data();
+            b.inner = a.inner.data();
+            b.cells = a.cells.data();
+            b.before = a.before.data();
+            b.dy = dy.data() + d * p.H;
+            b.y_row = p.steps * p.D * p.H;
+            b.y_step = int64_t(p.D) * p.H;
+            b.dlast_h = a.dlast_h.data();
+            b.dlast_c = a.dlast_c.data();
+            b.dfirst_h = given(a.dfirst_h, p);
+            b.dfirst_c = given(a.dfirst_c, p);
+            b.input = x.data();
+            b.x_row = p.steps * E;
+            b.x_step = E;
+            b.input_weights = a.input_weights.data();
+            b.E = E;
+            b.dinput = dx.data();
+            b.dinput_weights = a.dinput_weights.data();
+            b.dweights = a.dweights.data();
+            b.dinput_bias = a.dinput_bias.data();
+            if (p.has_bias()) b.dstate_bias = a.dstate_bias.data();
+            if (p.peepholes()) b.dpeephole = a.dpeephole.data();
+            b.dgates = a.dgates.data();
+            b.dinner = a.dinner.data();
+            b.gate_step = a.gate_step;
+            b.inner_step = a.inner_step;
+            result.push_back(b);
         }
         return result;
     }
@@ -144,14 +180,24 @@ Shape shape_of(const Problem& p, int threads) {
 
 // All rows in one group, longest first, for a team that splits the units.
 Plan team_plan(const Problem& p, int threads) {
-    Plan plan = make_plan(p.cell, shape_of(p, 1), 1, 4);
+    Plan plan = make_plan(p.gates(), shape_of(p, 1), 1, 4);
     plan.by_units = threads > 1;
     return plan;
 }
 
 template <class T>
+void run_forward(const Problem& p, const Shape& shape, const Plan& plan, const std::vector<Forward<T>>& at) {
+    std::visit([&](auto cell) { forward<T>(cell, shape, plan, at.data(), p.D); }, p.cell);
+}
+
+template <class T>
+void run_backward(const Problem& p, const Shape& shape, const Plan& plan, std::vector<Backward<T>> at) {
+    std::visit([&](auto cell) { backward<T>(cell, shape, plan, at.data(), p.D); }, p.cell);
+}
+
+template <class T>
 void check_forward(const Problem& p, const Run<T>& run) {
-    naive::Output wanted = naive::run(p);
+    naive::Results wanted = naive::run(p);
     for (int row = 0; row < p.B; ++row)
         for (int64_t t = 0; t < p.steps; ++t)
             for (int j = 0; j < p.D * p.H; ++j) {
@@ -164,7 +210,7 @@ void check_forward(const Problem& p, const Run<T>& run) {
     for (int d = 0; d < p.D; ++d)
         for (size_t i = 0; i < wanted.last_h[d].size(); ++i) {
             expect_near("last h", p, run.arrays[d].last_h[i], wanted.last_h[d][i], tolerance<T>());
-            if (p.cell.kind == LSTM)
+            if (p.is_lstm())
                 expect_near("last c", p, run.arrays[d].last_c[i], wanted.last_c[d][i],
                             tolerance<T>());
         }
@@ -184,7 +230,7 @@ void check_slopes(Problem p, const Run<T>& run, bool sums) {
                         naive::slope(p, own.gates[i]), allowed);
         for (size_t i = 0; !p.from_zero && i < own.first_h.size(); i += 1 + own.first_h.size() / 5) {
             expect_near("dfirst h", p, a.dfirst_h[i], naive::slope(p, own.first_h[i]), allowed);
-            if (p.cell.kind == LSTM)
+            if (p.is_lstm())
                 expect_near("dfirst c", p, a.dfirst_c[i], naive::slope(p, own.first_c[i]), allowed);
         }
         if (!sums) continue;
@@ -237,7 +283,7 @@ void check_own_room(const Problem& p, const Plan& plan, const Shape& shape, Run<
     std::vector<Arrays<T>> arrays = run.arrays;
     std::vector<Backward<T>> at = run.backward(p);
     for (Backward<T>& direction : at) direction.dgates = direction.dinner = nullptr;
-    backward<T>(p.cell, shape, plan, at.data(), p.D);
+    run_backward<T>(p, shape, plan, at);
     expect(dx == run.dx, "dx in the call's own room", p, 0, 0);
     for (int d = 0; d < p.D; ++d) {
         expect(arrays[d].dinput_weights == run.arrays[d].dinput_weights, "dW, own room", p, 0, 0);
@@ -249,9 +295,9 @@ template <class T>
 void check(const Problem& p, const Plan& plan, int threads, bool slopes) {
     Run<T> run(p);
     Shape shape = shape_of(p, threads);
-    forward<T>(p.cell, shape, plan, run.forward(p).data(), p.D);
+    run_forward<T>(p, shape, plan, run.forward(p));
     check_forward(p, run);
-    backward<T>(p.cell, shape, plan, run.backward(p).data(), p.D);
+    run_backward<T>(p, shape, plan, run.backward(p));
     check_sums(p, run);
     check_own_room(p, plan, shape, run);
     if (slopes) check_slopes(p, run, true);
@@ -269,11 +315,11 @@ void check_team(const Problem& p, int threads) {
     size_t all = size_t(p.B) * H;
     T* own = states.data();
     auto in_parts = [&](auto&& part_of) {
-        Meeting meeting(threads);
+        Barrier barrier(threads);
         std::vector<std::thread> team;
         for (int me = 0; me < threads; ++me)
             team.emplace_back([&, me] {
-                part_of(Part{V * me / threads, V * (me + 1) / threads, true, &meeting, me});
+                part_of(Part{V * me / threads, V * (me + 1) / threads, true, &barrier, me});
             });
         for (std::thread& member : team) member.join();
     };
@@ -282,19 +328,28 @@ void check_team(const Problem& p, int threads) {
                         packed.data() + size_t(i / V) * V * H * L);
     auto forwards = run.forward(p);
     Buffer<T> biases(size_t(G + 1) * V * L);
-    sum_biases(p.cell, H, forwards[0], biases.data());
-    Packed<T> ready{packed.data(), nullptr, biases.data()};
+    sum_biases(G, p.has_bias(), H, forwards[0], biases.data());
+    PackedWeights<T> ready{packed.data(), nullptr, biases.data()};
     in_parts([&](Part part) {
-        Running<T> state{own, own + all, own + 2 * all, own + 3 * all, nullptr, 1, nullptr, nullptr};
-        ForwardRun<T>(p.cell, shape, forwards[0], ready, plan.groups[0], state, part)();
+        ForwardState<T> state{own, own + all, own + 2 * all, own + 3 * all};
+        Projection<T> none{nullptr, nullptr, nullptr, 1};
+        auto forth = [&](auto cell) {
+            ForwardRun<T, decltype(cell)>(cell, shape, forwards[0], ready, plan.groups[0], state, none,
+                                          part)();
+        };
+        std::visit(forth, p.cell);
     });
     check_forward(p, run);
     for (int v = 0; v < V; ++v)
         pack_straight(run.arrays[0].weights.data(), G * H, H, v, packed.data());
     auto backwards = run.backward(p);
     in_parts([&](Part part) {
-        Returning<T> state{own, own + all};
-        BackwardRun<T>(p.cell, shape, backwards[0], packed.data(), plan.groups[0], state, part)();
+        BackwardState<T> state{own, own + all};
+        auto back = [&](auto cell) {
+            BackwardRun<T, decltype(cell)>(cell, shape, backwards[0], packed.data(), plan.groups[0], state,
+                                           part)();
+        };
+        std::visit(back, p.cell);
     });
     if (H < 8) check_slopes(p, run, false);
 }
@@ -340,24 +395,25 @@ void check_inputs(const Problem& p, int E, int threads, bool packed) {
         at.weights = nullptr;
     }
     Shape shape = shape_of(p, threads);
-    forward<T>(p.cell, shape, make_plan(p.cell, shape, p.D, sizeof(T)), forwards.data(), p.D);
+    run_forward<T>(p, shape, make_plan(p.gates(), shape, p.D, sizeof(T)), forwards);
     check_forward(with, run);
 }
 
-std::vector<Cell> every_cell() {
-    std::vector<Cell> cells;
-    for (int activation = TANH; activation <= IDENTITY; ++activation)
-        cells.push_back({RNN, activation, 0});
-    for (int output = OUTPUT_TANH; output <= OUTPUT_LINEAR; ++output)
-        for (int peephole = NO_PEEPHOLE; peephole <= PEEPHOLE_FULL; ++peephole)
-            cells.push_back({LSTM, output, peephole});
-    for (int reset = RESET_AFTER; reset <= RESET_NONE; ++reset)
-        for (int update = KEEP; update <= WRITE; ++update) cells.push_back({GRU, reset, update});
+std::vector<AnyCell> every_cell() {
+    std::vector<AnyCell> cells;
+    for (Activation activation : {Activation::tanh, Activation::sigmoid, Activation::relu,
+                                  Activation::leaky_relu, Activation::identity})
+        cells.push_back(RnnCell{activation});
+    for (Output output : {Output::tanh, Output::linear})
+        for (Peephole peephole : {Peephole::none, Peephole::output, Peephole::full})
+            cells.push_back(LstmCell{output, peephole});
+    for (Reset reset : {Reset::after, Reset::before, Reset::none})
+        for (Update update : {Update::keep, Update::write}) cells.push_back(GruCell{reset, update});
     return cells;
 }
 
 template <class T>
-void check_cell(Cell cell) {
+void check_cell(const AnyCell& cell) {
     const std::vector<std::vector<int64_t>> batches = {
         {1}, {2, 1}, {5}, {3, 3, 3}, {1, 7, 2, 7, 4, 1, 3, 5}, {2, 25, 1, 1}};
     unsigned seed = 1;
@@ -367,7 +423,7 @@ void check_cell(Cell cell) {
                 if (H > 16 && lengths.size() != 8 && ++seed % 3) continue;  // a third of the large
                 Problem p(cell, H, D, lengths, ++seed);
                 int threads = 1 + seed % 4, team = lengths.size() == 8 ? 3 : 2;
-                check<T>(p, make_plan(cell, shape_of(p, threads), D, sizeof(T)), threads, H < 8);
+                check<T>(p, make_plan(p.gates(), shape_of(p, threads), D, sizeof(T)), threads, H < 8);
                 if (p.steps > 2) check_inputs<T>(p, H + 2, threads, false);
                 if (p.steps < 6) check_inputs<T>(p, H + 2, threads, true);
                 if (D == 2 || H < 7) continue;
@@ -379,7 +435,7 @@ void check_cell(Cell cell) {
 }  // namespace
 
 int main() {
-    for (Cell cell : every_cell()) {
+    for (const AnyCell& cell : every_cell()) {
         check_cell<float>(cell);
         check_cell<double>(cell);
     }

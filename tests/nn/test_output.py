@@ -129,7 +129,7 @@ def test_the_kernels_soften_as_torch_does(V, smoothing, dtype, rounding):
     for name in SETS:
         with instructions(name):
             mine = z.clone()
-            nats = kernels.soften(mine, bias, targets, smoothing)
+            nats = kernels.softmax_cross_entropy_(mine, bias, targets, smoothing)
         assert (mine - gradient).abs().max() < rounding
         assert ((nats - expected).abs() / (1 + expected)).max() < rounding
 
@@ -138,11 +138,16 @@ def test_the_kernels_soften_as_torch_does(V, smoothing, dtype, rounding):
 def test_softened_rows_have_the_same_bits_for_any_number_of_threads():
     z, bias, targets = scores(9, 77, torch.float32)
     alone = [z[row : row + 1].clone() for row in range(9)]
-    nats = [kernels.soften(a, bias, targets[row : row + 1], 0.1) for row, a in enumerate(alone)]
+    nats = [
+        kernels.softmax_cross_entropy_(a, bias, targets[row : row + 1], 0.1)
+        for row, a in enumerate(alone)
+    ]
     for count in (1, 2, 3):
         with threads(count):
             mine = z.clone()
-            assert torch.equal(kernels.soften(mine, bias, targets, 0.1), torch.cat(nats))
+            assert torch.equal(
+                kernels.softmax_cross_entropy_(mine, bias, targets, 0.1), torch.cat(nats)
+            )
         assert torch.equal(mine, torch.cat(alone))
 
 
@@ -160,4 +165,4 @@ def test_scores_that_are_no_numbers_show(wrong):
     for place in (0, 20, 63):
         z, bias, targets = scores(1, 64, torch.float32)
         z[0, place] = wrong
-        assert not kernels.soften(z, bias, targets, 0.0).isfinite()
+        assert not kernels.softmax_cross_entropy_(z, bias, targets, 0.0).isfinite()

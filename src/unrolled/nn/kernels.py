@@ -2,8 +2,12 @@
 
 What stands in the padding is never read: each row runs for as many steps as it has.
 nn/kernel_layer.py makes a differentiable layer of it, nn/prepared.py single steps.
+
+The kernels are given addresses and trust them. So here all shapes are compared, from the tensors
+themselves, and whatever leads to a place in memory is a copy that no other thread can change.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,26 +17,15 @@ from torch import Tensor
 
 from unrolled.errors import ConfigError
 from unrolled.native import module as _kernels
-from unrolled.nn.cells import (
-    ACTIVATIONS,
-    OUTPUTS,
-    PEEPHOLES,
-    RESETS,
-    UPDATES,
-    Cell,
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-    State,
-    Weights,
-)
+from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
 from unrolled.nn.rows import Rows, find_rows
-from unrolled.nn.shapes import check_layer
+from unrolled.nn.shapes import check_alike, check_dims, check_layer, check_tensor
 from unrolled.nn.transforms import is_ordinary
 
 TYPES = (torch.float32, torch.float64)
 FEW_TOKENS = 64  # below, packing the inputs' weights takes longer than it saves
 OWN_UNITS = 128  # up to which the kernels make all gradients; beyond, torch's products are faster
+WEIGHTS = 5  # of the fields of Weights, those that the kernels know
 
 
 def active() -> str:
@@ -47,9 +40,9 @@ def are_there() -> bool:
 
 def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None) -> bool:
     """Whether the kernels are there, and the cell and the tensors are such as they take."""
-    if _kernels is None or type(cell) not in CODES or x.dtype not in TYPES:
+    if _kernels is None or type(cell) not in NATIVE_CELLS or x.dtype not in TYPES:
         return False
-    if any(own.hr is not None for own in weights):
+    if any(t is not None for own in weights for t in own[WEIGHTS:]):
         return False
     tensors = [x, *(t for own in (*weights, first or ()) for t in own if t is not None)]
     return is_ordinary(tensors) and all(
@@ -73,16 +66,37 @@ class Call(NamedTuple):
     rows: Rows
     directions: int
 
-    def split(self, tensors: Sequence[Tensor | None]) -> tuple[list[Weights], list[Tensor | None]]:
+    def split(self, tensors: Sequence[Tensor | None]) -> tuple[list[Weights], list[Tensor]]:
         """Each direction's weights, and the first state, of no tensors where it is zero."""
         size = len(Weights._fields)
         end = size * self.directions
-        weights = [Weights(*tensors[i : i + size]) for i in range(0, end, size)]  # type: ignore[arg-type]
-        return weights, [*map(_whole, tensors[end:])]
+        whole = [None if t is None else in_memory(t) for t in tensors]
+        weights = [Weights(*whole[i : i + size]) for i in range(0, end, size)]  # type: ignore[arg-type]
+        return weights, [t for t in whole[end:] if t is not None]
 
-    def sizes(self, H: int) -> list[int]:
+    def check(self, x: Tensor, weights: Sequence[Weights], first: Sequence[Tensor]) -> None:
+        """ConfigError unless all that the kernels will read is there, and of the right size."""
+        check_layer(self.cell, weights, x, first or None)
+        check_alike([t for own in (*weights, first) for t in own if t is not None], x)
+        rows = self.rows
+        if x.shape[:2] != (rows.count, rows.steps):
+            raise ConfigError(
+                f"x is of shape {tuple(x.shape)}, but must be ({rows.count}, {rows.steps}, E)."
+            )
+        if rows.values and len(rows.values) != rows.count:
+            raise ConfigError(f"There are {len(rows.values)} lengths, but {rows.count} rows.")
+        if rows.values and not 1 <= min(rows.values) <= max(rows.values) <= rows.steps:
+            raise ConfigError(f"A length is not in 1..{rows.steps}, the steps of x.")
+
+    def sizes(self, H: int) -> dict[str, Any]:
         """As the kernels take them."""
-        return [self.rows.count, H, torch.get_num_threads(), self.rows.steps]
+        return {
+            "B": self.rows.count,
+            "H": H,
+            "steps": self.rows.steps,
+            "threads": threads(),
+            "lengths": self.rows.values,
+        }
 
     def forward(
         self,
@@ -90,42 +104,50 @@ class Call(NamedTuple):
         tensors: Sequence[Tensor | None],
         *,
         save: bool,
-        ready: Sequence[tuple[Tensor, Tensor]] = (),
+        ready: Sequence[Any] = (),
     ) -> tuple[Tensor, list[Tensor], list[Kept]]:
         """y, the last state of (D, B, H) tensors, and what is kept.
 
         tensors: the weights of each direction, then the first state, (D, B, H) each, or none.
-        ready: each direction's W and U as `packed` has made them, or nothing.
+        ready: each direction's weights as `packed` has made them, or nothing.
         """
         every, first = self.split(tensors)
-        check_layer(self.cell, every, x, first or None)
+        self.check(x, every, first)
         (B, T, E), D, x = x.shape, self.directions, in_rows(x)
-        H, size = every[0].hh.size(1), x.element_size()
+        H = every[0].hh.size(1)
         y = x.new_empty(B, T, D * H)
         last = [x.new_empty(D, B, H) for _ in range(self.cell.state_size)]
-        kept, addresses, alive = [], [], []
         few = not ready and self.rows.tokens < FEW_TOKENS
-        for direction, weights in enumerate(every):
-            keep, whole = self._keep(x, weights, save, few), [_whole(t) for t in weights]
-            skip = direction * B * H * size
-            addresses.append(
-                [
-                    direction,
-                    *map(address, whole[1:5]),
-                    *pair(first, skip),
-                    *map(address, keep),
-                    y.data_ptr() + direction * H * size,
-                    *(T * D * H, D * H),
-                    *pair(last, skip),
-                    *((0, 0, 0, 0) if few else (*source(x), address(whole[0]))),
-                    *(map(address, reversed(ready[direction])) if ready else (0, 0)),
-                    E,
-                ]
+        kept = [self._keep(x, weights, save, few) for weights in every]
+        make = _kernels.Forward64 if x.dtype == torch.float64 else _kernels.Forward32
+        directions = []
+        for d, (weights, keep) in enumerate(zip(every, kept, strict=True)):
+            first_h, first_c = h_and_c(first, d)
+            last_h, last_c = h_and_c(last, d)
+            source = {} if few else _source(x, weights)  # else the gates hold W x
+            direction = make(
+                reverse=d == 1,
+                weights=address(weights.hh),
+                input_bias=address(weights.bias_ih),
+                state_bias=address(weights.bias_hh),
+                peephole=address(weights.peephole),
+                first_h=first_h,
+                first_c=first_c,
+                gates=address(keep.gates),
+                inner=address(keep.inner),
+                cells=address(keep.cells),
+                before=address(keep.before),
+                y=y.data_ptr() + d * H * y.element_size(),
+                y_row=T * D * H,
+                y_step=D * H,
+                last_h=last_h,
+                last_c=last_c,
+                E=E,
+                packed=ready[d] if ready else None,
+                **source,
             )
-            kept.append(keep)
-            alive.append(whole)
-        wide = x.dtype == TYPES[1]
-        _kernels.forward(wide, code(self.cell), self.sizes(H), self.rows.values, addresses)
+            directions.append(direction)
+        _kernels.forward(native_cell(self.cell), directions, **self.sizes(H))
         return y, last, kept
 
     def _keep(self, x: Tensor, weights: Weights, save: bool, few: bool) -> Kept:
@@ -136,8 +158,15 @@ class Call(NamedTuple):
             return x.new_empty(N, width) if wanted and save else None
 
         gates = self._flat(x) @ weights.ih.t() if few else room(width, True)  # (N, G·H)
-        is_gru = isinstance(self.cell, GRUCell) and self.cell.reset != "none"
-        return Kept(gates, room(H, is_gru), room(H, self.cell.state_size == 2), room(H, True))
+        return Kept(gates, room(H, self._resets), room(H, self._has_c), room(H, True))
+
+    @property
+    def _resets(self) -> bool:
+        return isinstance(self.cell, GRUCell) and self.cell.reset != "none"
+
+    @property
+    def _has_c(self) -> bool:
+        return self.cell.state_size == 2
 
     def _flat(self, x: Tensor) -> Tensor:
         """The tokens of x (B, T, E) as a matrix (N, E)."""
@@ -156,72 +185,124 @@ class Call(NamedTuple):
 
         wanted: of which, in the same order. The others may be None.
         """
-        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
         every, first = self.split(tensors)
-        H, size, fields = every[0].hh.size(1), x.element_size(), len(Weights._fields)
-        dy, *dlast = map(_whole, upstream)
+        self.check(x, every, first)
+        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
+        H, fields = every[0].hh.size(1), len(Weights._fields)
+        kept = [Kept(*map(_in_memory, keep)) for keep in kept]
+        dy, *dlast = map(_in_memory, upstream)
+        self._check_backward(x, H, kept, [dy, *dlast])
         own = H <= OWN_UNITS
         dx = x.new_empty(B, T, E) if wanted[0] and own else None
         dfirst = [
             x.new_empty(D, B, H) if is_wanted else None for is_wanted in wanted[1 + D * fields :]
         ]
-        addresses, ways, alive = [], [], []
-        for direction, weights in enumerate(every):
-            way = self._way(weights, wanted[1 + direction * fields :], own)
-            made = way.gradients if own else [None, None, *way.gradients[2:]]
-            whole, skip = [_whole(t) for t in weights], direction * B * H * size
-            addresses.append(
-                [
-                    direction,
-                    *map(address, (whole[1], whole[4])),
-                    pair(first, skip)[1],
-                    *map(address, kept[direction]),
-                    0 if dy is None else dy.data_ptr() + direction * H * size,
-                    *(T * D * H, D * H),
-                    *pair(dlast, skip),
-                    *pair(dfirst, skip),
-                    *source(x),
-                    *(address(whole[0]), E, address(dx)),
-                    *map(address, (*made, way.gates, way.inner)),
-                    *(len(weights.hh), H),
-                ]
+        make = _kernels.Backward64 if x.dtype == torch.float64 else _kernels.Backward32
+        directions, results = [], []
+        for d, (weights, keep) in enumerate(zip(every, kept, strict=True)):
+            result = self._gradients(weights, wanted[1 + d * fields :], own)
+            _, first_c = h_and_c(first, d)
+            dlast_h, dlast_c = h_and_c(dlast, d)
+            dfirst_h, dfirst_c = h_and_c(dfirst, d)
+            direction = make(
+                reverse=d == 1,
+                weights=address(weights.hh),
+                peephole=address(weights.peephole),
+                first_c=first_c,
+                gates=address(keep.gates),
+                inner=address(keep.inner),
+                cells=address(keep.cells),
+                before=address(keep.before),
+                dy=0 if dy is None else dy.data_ptr() + d * H * dy.element_size(),
+                y_row=T * D * H,
+                y_step=D * H,
+                dlast_h=dlast_h,
+                dlast_c=dlast_c,
+                dfirst_h=dfirst_h,
+                dfirst_c=dfirst_c,
+                E=E,
+                dinput=address(dx),
+                dinput_weights=address(result.ih) if own else 0,
+                dweights=address(result.hh) if own else 0,
+                dinput_bias=address(result.bias),
+                dstate_bias=address(result.state_bias),
+                dpeephole=address(result.peephole),
+                dgates=address(result.gates),
+                dinner=address(result.inner),
+                gate_step=len(weights.hh),
+                inner_step=H,
+                **_source(x, weights),
             )
-            ways.append(way)
-            alive.append(whole)
-        wide = x.dtype == TYPES[1]
-        _kernels.backward(wide, code(self.cell), self.sizes(H), self.rows.values, addresses)
+            directions.append(direction)
+            results.append(result)
+        _kernels.backward(native_cell(self.cell), directions, **self.sizes(H))
         if not own:
             flat = self._flat(x)
-            for way, keep in zip(ways, kept, strict=True):
-                way.multiply(flat, keep)
+            for result, keep in zip(results, kept, strict=True):
+                result.multiply(flat, keep)
             if wanted[0]:
-                dx = self._by_x(ways, every)
-        return [dx, *(t for way in ways for t in way.all), *dfirst]
+                dx = self._by_x(results, every)
+        asked = [wanted[1 + d * fields : 1 + (d + 1) * fields] for d in range(D)]
+        by_weights = [r.of_weights(a) for r, a in zip(results, asked, strict=True)]
+        return [dx, *(t for own in by_weights for t in own), *dfirst]
 
-    def _way(self, weights: Weights, asked: Sequence[bool], own: bool) -> "Way":
-        """Room for one direction's gradients, those that are asked for."""
-        ih, hh, bias, peephole = asked[0], asked[1], asked[2] or asked[3], asked[4]
-        after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
-        gradients = [
-            w.new_empty(w.shape) if w is not None and is_asked else None
-            for w, is_asked in zip(
-                weights[:5], (ih, hh, bias, bias and after, peephole), strict=True
+    def _check_backward(
+        self, x: Tensor, H: int, kept: Sequence[Kept], upstream: Sequence[Tensor | None]
+    ) -> None:
+        """What forward keeps and what comes from downstream may be anybody's."""
+        B, T, D, N = self.rows.count, self.rows.steps, self.directions, self.rows.tokens
+        if len(kept) != D or len(upstream) != 1 + self.cell.state_size:
+            raise ConfigError(
+                f"kept is of {len(kept)} directions and there are {len(upstream)} gradients, but "
+                f"there must be {D} and {1 + self.cell.state_size}."
             )
-        ]
-        N, (width, H) = self.rows.tokens, weights.hh.shape
-        gates = None if own else weights.hh.new_empty(N, width)
-        inner = None if own or not after else weights.hh.new_empty(N, H)
-        return Way(gradients, gates, inner)
+        widths = {"gates": self.cell.gates * H, "before": H}
+        if self._resets:
+            widths["inner"] = H
+        if self._has_c:
+            widths["cells"] = H
+        for keep in kept:
+            for name, width in widths.items():
+                tensor = getattr(keep, name)
+                if tensor is None:
+                    raise ConfigError(f"kept.{name} is None, but must be of shape ({N}, {width}).")
+                check_tensor(f"kept.{name}", tensor, (N, width), x)
+        shapes = [(B, T, D * H), *[(D, B, H)] * self.cell.state_size]
+        for name, tensor, shape in zip(("y", "h", "c"), upstream, shapes, strict=False):
+            if tensor is not None:
+                check_tensor(f"the gradient of {name}", tensor, shape, x)
 
-    def _by_x(self, ways: "Sequence[Way]", every: Sequence[Weights]) -> Tensor:
+    def _gradients(self, weights: Weights, asked: Sequence[bool], own: bool) -> "Gradients":
+        """Room for one direction's gradients, those that are asked for."""
+
+        def room(weight: Tensor | None, wanted: bool) -> Tensor | None:
+            return None if weight is None or not wanted else weight.new_empty(weight.shape)
+
+        N, (width, H) = self.rows.tokens, weights.hh.shape
+        ih, hh, bias_ih, bias_hh, peephole = asked[:WEIGHTS]
+        after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
+        bias = room(weights.bias_ih, bias_ih)
+        if bias is None and not after:
+            bias = room(weights.bias_hh, bias_hh)
+        return Gradients(
+            ih=room(weights.ih, ih),
+            hh=room(weights.hh, hh),
+            bias=bias,
+            state_bias=room(weights.bias_hh, bias_hh and after),
+            peephole=room(weights.peephole, peephole),
+            gates=None if own else weights.hh.new_empty(N, width),
+            inner=None if own or not after else weights.hh.new_empty(N, H),
+        )
+
+    def _by_x(self, results: "Sequence[Gradients]", every: Sequence[Weights]) -> Tensor:
         """The gradient of x (B, T, E), 0 in the padding, from those of all directions' gates."""
         flat: Tensor | None = None
-        for way, weights in zip(ways, every, strict=True):
-            assert way.gates is not None
+        for result, weights in zip(results, every, strict=True):
+            assert result.gates is not None
             if flat is None:
-                flat = way.gates @ weights.ih  # (N, E)
+                flat = result.gates @ weights.ih  # (N, E)
             else:
-                flat.addmm_(way.gates, weights.ih)
+                flat.addmm_(result.gates, weights.ih)
         assert flat is not None
         B, T, E = self.rows.count, self.rows.steps, flat.size(1)
         if self.rows.dense:
@@ -229,24 +310,29 @@ class Call(NamedTuple):
         return flat.new_zeros(B * T, E).index_copy_(0, self.rows.places, flat).view(B, T, E)
 
 
-class Way(NamedTuple):
-    """One direction of a layer on its way back."""
+class Gradients(NamedTuple):
+    """Those of one direction's weights, and what they are made of."""
 
-    gradients: list[Tensor | None]  # of its weights; both biases share one where they can
+    ih: Tensor | None
+    hh: Tensor | None
+    bias: Tensor | None  # (G·H,) of W x + b: of both biases, but for a GRU that resets after
+    state_bias: Tensor | None  # (G·H,) there: of U h + b
+    peephole: Tensor | None
     gates: Tensor | None  # (N, G·H)  gradients of W x + b, where torch goes on with them
     inner: Tensor | None  # (N, H)  of U_n h + b, for a GRU that resets after
 
-    @property
-    def all(self) -> list[Tensor | None]:
-        """The gradients, one for each of the weights."""
-        ih, hh, bias_ih, bias_hh, peephole = self.gradients
-        second = None if bias_ih is None else bias_ih.clone()
-        return [ih, hh, bias_ih, second if bias_hh is None else bias_hh, peephole, None]
+    def of_weights(self, asked: Sequence[bool]) -> list[Tensor | None]:
+        """One for each field of Weights, each in memory of its own; None where none is asked."""
+        bias_ih = self.bias if asked[2] else None
+        bias_hh = self.state_bias
+        if asked[3] and bias_hh is None and self.bias is not None:
+            bias_hh = self.bias.clone() if asked[2] else self.bias
+        beyond = [None] * (len(Weights._fields) - WEIGHTS)
+        return [self.ih, self.hh, bias_ih, bias_hh, self.peephole, *beyond]
 
     def multiply(self, flat: Tensor, keep: Kept) -> None:
         """The gradients of large weights: sums over all tokens at once."""
-        ih, hh, *_ = self.gradients
-        gates, inner, before = self.gates, self.inner, keep.before
+        ih, hh, gates, inner, before = self.ih, self.hh, self.gates, self.inner, keep.before
         assert gates is not None
         assert before is not None
         width, resets = gates.size(1), keep.inner is not None
@@ -261,27 +347,68 @@ class Way(NamedTuple):
                 torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
 
 
+def threads() -> int:
+    """How many threads may run; one where this process was forked from one that had several.
+
+    Those did not come along, and waiting for them would never end.
+    """
+    if _is_fork and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+    return torch.get_num_threads()
+
+
+_is_fork = False
+
+
+def _mark_fork() -> None:
+    global _is_fork
+    _is_fork = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_mark_fork)
+
+
+def in_memory(tensor: Tensor) -> Tensor:
+    """The tensor's numbers as they are, one after the other: nothing left to torch to work out."""
+    if tensor.is_neg() or tensor._is_zerotensor():
+        return tensor.clone(memory_format=torch.contiguous_format)
+    return tensor.contiguous()
+
+
+def _in_memory(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else in_memory(tensor)
+
+
 def in_rows(x: Tensor) -> Tensor:
     """x (B, T, E) with the numbers of a token side by side."""
-    return x if x.stride(2) == 1 else x.contiguous()
+    plain = x.stride(2) == 1 and not x.is_neg() and not x._is_zerotensor()
+    return x if plain else in_memory(x)
 
 
-def source(x: Tensor) -> tuple[int, int, int]:
-    """Where x (B, T, E) is, and how far its rows and its steps are apart."""
-    return x.data_ptr(), x.stride(0), x.stride(1)
-
-
-def _whole(tensor: Tensor | None) -> Tensor | None:
-    return None if tensor is None else tensor.contiguous()
+def _source(x: Tensor, weights: Weights) -> dict[str, int]:
+    """Where x (B, T, E) is, how far its rows and its steps are apart, and where W is."""
+    return {
+        "input": x.data_ptr(),
+        "x_row": x.stride(0),
+        "x_step": x.stride(1),
+        "input_weights": address(weights.ih),
+    }
 
 
 def address(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.data_ptr()
 
 
-def pair(state: Sequence[Tensor | None], skip: int) -> list[int]:
-    """The addresses of h and c, `skip` bytes into each; 0 for those that are not."""
-    return [*(0 if s is None else s.data_ptr() + skip for s in state), 0, 0][:2]
+def h_and_c(state: Sequence[Tensor | None], direction: int) -> tuple[int, int]:
+    """Where a direction's h and c (B, H) are in tensors (D, B, H); 0 for those that are not."""
+
+    def place(tensor: Tensor | None) -> int:
+        if tensor is None:
+            return 0
+        return tensor.data_ptr() + direction * tensor.stride(0) * tensor.element_size()
+
+    return place(state[0]) if state else 0, place(state[1]) if len(state) > 1 else 0
 
 
 def can_take(first: Tensor, second: Tensor, places: Tensor) -> bool:
@@ -294,14 +421,34 @@ def can_take(first: Tensor, second: Tensor, places: Tensor) -> bool:
     )
 
 
-def soften(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+def softmax_cross_entropy_(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """The nats (N,) of each row; z (N, V), scores without their biases, becomes their gradient."""
-    (N, V), whole, wanted = z.shape, bias.contiguous(), targets.contiguous()
-    if N and not 0 <= int(wanted.min()) <= int(wanted.max()) < V:
+    check_dims("z", z, 2, "(N, V)")
+    N, V = z.shape
+    check_tensor("bias", bias, (V,), z)
+    if not z.is_contiguous() or z.is_neg() or z._is_zerotensor():
+        raise ConfigError("z is changed in place, but is not contiguous. Call .contiguous() first.")
+    if targets.shape != (N,) or targets.dtype != torch.int64:
+        raise ConfigError(
+            f"targets is {targets.dtype} of shape {tuple(targets.shape)}, but must be "
+            f"torch.int64 of shape ({N},)."
+        )
+    own = targets.clone(memory_format=torch.contiguous_format)
+    if N and not 0 <= int(own.min()) <= int(own.max()) < V:
         raise IndexError(f"a target is not in 0..{V - 1}")  # torch's own word for it
-    nats = z.new_empty(N)
-    addresses = [t.data_ptr() for t in (z, whole, wanted, nats)]
-    _kernels.softmax(z.dtype == TYPES[1], [*addresses, N, V], smoothing, torch.get_num_threads())
+    nats, whole = z.new_empty(N), in_memory(bias)
+    make = _kernels.Softmax64 if z.dtype == torch.float64 else _kernels.Softmax32
+    rows = make(
+        z=z.data_ptr(),
+        bias=whole.data_ptr(),
+        targets=own.data_ptr(),
+        nats=nats.data_ptr(),
+        N=N,
+        V=V,
+        smoothing=smoothing,
+    )
+    if N and V:
+        _kernels.softmax(rows, threads=threads())
     return nats
 
 
@@ -312,70 +459,86 @@ def chain_sums(
     log_z = scores.new_empty(len(scores), dtype=torch.float64)
     nodes = scores.new_empty(scores.shape)
     edges = scores.new_empty(transitions.shape)
-    _chain(_kernels.chain_sums, (scores, transitions, lengths), (log_z, nodes, edges, None, None))
+    out = {"log_z": log_z, "nodes": nodes, "edges": edges}
+    _chain(_kernels.chain_sums, scores, transitions, lengths, out)
     return log_z, nodes, edges
 
 
 def chain_log_z(scores: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
     """log Z (B,) in float64 alone."""
     log_z = scores.new_empty(len(scores), dtype=torch.float64)
-    out = (log_z, None, None, None, None)
-    _chain(_kernels.chain_sums, (scores, transitions, lengths), out)
+    _chain(_kernels.chain_sums, scores, transitions, lengths, {"log_z": log_z})
     return log_z
 
 
 def chain_best(scores: Tensor, transitions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The best tags (B, T), 0 in the padding, and their scores (B,)."""
     paths, best = lengths.new_empty(scores.shape[:2]), scores.new_empty(len(scores))
-    out = (None, None, None, paths, best)
-    _chain(_kernels.chain_best, (scores, transitions, lengths), out)
+    out = {"paths": paths, "best": best}
+    _chain(_kernels.chain_best, scores, transitions, lengths, out)
     return paths, best
 
 
 def _chain(
-    run: Callable[[bool, list[int], int], None],
-    given: tuple[Tensor, Tensor, Tensor],
-    out: Sequence[Tensor | None],
+    run: Callable[..., None],
+    scores: Tensor,
+    transitions: Tensor,
+    lengths: Tensor,
+    out: dict[str, Tensor],
 ) -> None:
-    scores, transitions, lengths = given
-    K = scores.size(2)
-    if transitions.shape != (K, K):
-        raise ConfigError(
-            f"transitions is of shape {tuple(transitions.shape)}, but must be ({K}, {K}), for the "
-            f"scores are of {K} tags."
-        )
-    find_rows(scores, lengths)  # which checks the lengths
-    whole = [t.contiguous() for t in given]
-    numbers = [*map(address, whole), *scores.shape, *map(address, out)]
-    run(scores.dtype == TYPES[1], numbers, torch.get_num_threads())
-
-
-def _index(names: Any, name: str) -> int:
-    return list(names).index(name)
+    check_dims("scores", scores, 3, "(B, T, K)")
+    B, T, K = scores.shape
+    check_tensor("transitions", transitions, (K, K), scores)
+    own = find_rows(scores, lengths).lengths  # checked, and no other thread's
+    whole, moves = in_memory(scores), in_memory(transitions)
+    make = _kernels.Chain64 if scores.dtype == torch.float64 else _kernels.Chain32
+    chain = make(
+        scores=whole.data_ptr(),
+        transitions=moves.data_ptr(),
+        lengths=own.data_ptr(),
+        B=B,
+        steps=T,
+        K=K,
+        **{name: tensor.data_ptr() for name, tensor in out.items()},
+    )
+    run(chain, threads=threads())
 
 
 @cache
-def code(cell: Cell) -> list[int]:
-    """The cell and its variant in numbers, in the order of csrc/recurrent.hpp."""
-    return CODES[type(cell)](cell)
+def native_cell(cell: Cell) -> Any:
+    """The cell as the kernels know it."""
+    return NATIVE_CELLS[type(cell)](cell)
 
 
-CODES: dict[type[Cell], Callable[[Any], list[int]]] = {
-    RNNCell: lambda cell: [0, _index(ACTIVATIONS, cell.activation), 0],
-    LSTMCell: lambda cell: [1, _index(OUTPUTS, cell.output), _index(PEEPHOLES, cell.peephole)],
-    GRUCell: lambda cell: [2, _index(RESETS, cell.reset), _index(UPDATES, cell.update)],
+NATIVE_CELLS: dict[type[Cell], Callable[[Any], Any]] = {
+    RNNCell: lambda cell: _kernels.RnnCell(activation=cell.activation),
+    LSTMCell: lambda cell: _kernels.LstmCell(output=cell.output, peephole=cell.peephole),
+    GRUCell: lambda cell: _kernels.GruCell(reset=cell.reset, update=cell.update),
 }
 
 
-def packed(weights: Tensor, H: int) -> Tensor:
-    """Weights (G·H, K) as the kernels read them, for many calls."""
-    whole, wide = weights.contiguous(), weights.dtype == TYPES[1]
-    (rows, K) = whole.shape
-    result = whole.new_empty(_kernels.packed_size(wide, rows // H, H, K))
-    _kernels.pack(wide, whole.data_ptr(), rows // H, H, K, result.data_ptr())
-    return result
+def packed(weights: Weights) -> Any:
+    """Both weights of a direction as the kernels that run now read them, for many calls."""
+    ih, hh = in_memory(weights.ih), in_memory(weights.hh)
+    H, E = hh.size(1), ih.size(1)
+    make = _kernels.Packed64 if hh.dtype == torch.float64 else _kernels.Packed32
+    return make(
+        input_weights=ih.data_ptr(), weights=hh.data_ptr(), G=len(hh) // max(H, 1), H=H, E=E
+    )
 
 
-def run_packed(cell: Cell, dtype: torch.dtype, sizes: list[int], addresses: list[int]) -> None:
-    """One direction forward, all rows full, from addresses in the order of csrc/recurrent.hpp."""
-    _kernels.forward(dtype == TYPES[1], code(cell), sizes, (), [addresses])
+def steps(cell: Cell, layers: Sequence[tuple[Weights, Any]]) -> Any:
+    """One step of a stack: each layer's weights, which must stay where they are, and `packed`."""
+    wide, H = layers[0][0].hh.dtype == torch.float64, layers[0][0].hh.size(1)
+    make = _kernels.Forward64 if wide else _kernels.Forward32
+    stack = [
+        make(
+            input_bias=address(weights.bias_ih),
+            state_bias=address(weights.bias_hh),
+            peephole=address(weights.peephole),
+            E=weights.ih.size(1),
+            packed=ready,
+        )
+        for weights, ready in layers
+    ]
+    return (_kernels.Steps64 if wide else _kernels.Steps32)(native_cell(cell), stack, H=H)

@@ -54,7 +54,7 @@ def token_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) ->
 
 
 def _soften(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """What kernels.soften does, with torch."""
+    """What kernels.softmax_cross_entropy_ does, with torch."""
     wanted = targets[:, None]  # (N, 1)
     top = z.add_(bias).amax(dim=1, keepdim=True)  # (N, 1)
     right = z.gather(1, wanted) - top  # (N, 1)
@@ -80,7 +80,7 @@ class _SummedNats(torch.autograd.Function):
         smoothing: float,
     ) -> Tensor:
         z = hidden @ weight.t()  # (N, V)
-        soften = kernels.soften if kernels.can_take(z, bias, targets) else _soften
+        soften = kernels.softmax_cross_entropy_ if kernels.can_take(z, bias, targets) else _soften
         total = soften(z, bias, targets, smoothing).sum()
         ctx.save_for_backward(z, hidden, weight)
         return total

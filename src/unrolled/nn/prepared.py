@@ -6,6 +6,7 @@ it and thrown away after it, and a step, or a short row, is then little more tha
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,10 +15,10 @@ from unrolled.errors import ConfigError
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.layer import run_layer
-from unrolled.nn.rows import Rows
+from unrolled.nn.rows import Lengths, Rows
 
 RunLayer = Callable[[int, Tensor, State | None, Rows], tuple[Tensor, State]]
-Run = Callable[[Tensor, Tensor | None, State | None, RunLayer | None], tuple[Tensor, State]]
+Run = Callable[[Tensor, Lengths | None, State | None, RunLayer | None], tuple[Tensor, State]]
 
 
 class Prepared:
@@ -31,20 +32,23 @@ class Prepared:
         like = layers[0][0]
         self._dtype, self._input_size, self._H = like.ih.dtype, like.ih.size(1), like.hh.size(1)
         self._weights = [[_copied(weights) for weights in layer] for layer in layers]
-        self._layers: list[list[_Direction]] = []
+        self._packed: list[list[Any]] = []  # each layer's directions
         if kernels.can_run(cell, [w for layer in layers for w in layer], like.ih, None):
-            self._layers = [[_Direction(weights) for weights in layer] for layer in self._weights]
+            self._packed = [[*map(kernels.packed, layer)] for layer in self._weights]
+        if self._packed and self._directions == 1:
+            stack = zip(self._weights, self._packed, strict=True)
+            self._steps = kernels.steps(cell, [(own[0], ready[0]) for own, ready in stack])
 
     @torch.inference_mode()
     def run(
-        self, x: Tensor, lengths: Tensor | None = None, state: State | None = None
+        self, x: Tensor, lengths: Lengths | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         """Whole rows, as Recurrent.forward: x (B, T, E) -> y (B, T, D·H), the states after them.
 
         A learned first state is the one that the stack has now.
         """
         given = state or ()
-        ready = self._layers and kernels.can_run(self._cell, [], x, state)
+        ready = self._packed and kernels.can_run(self._cell, [], x, state)
         wrong = [t.dtype for t in (x, *given) if t.dtype != self._dtype]
         if ready and wrong:
             raise ConfigError(
@@ -56,10 +60,9 @@ class Prepared:
     def _run_packed(
         self, layer: int, x: Tensor, first: State | None, rows: Rows
     ) -> tuple[Tensor, State]:
-        own = self._layers[layer]
+        own, ready = self._weights[layer], self._packed[layer]
         call = kernels.Call(self._cell, rows, len(own))
-        tensors = [t for d in own for t in d.weights]
-        ready = [d.packed for d in own]
+        tensors = [t for weights in own for t in weights]
         y, last, _ = call.forward(x, [*tensors, *(first or ())], save=False, ready=ready)
         return y, tuple(last)
 
@@ -76,26 +79,27 @@ class Prepared:
                 "This stack is bidirectional, but only one that reads forward can step: what comes "
                 "after a token is not known yet. Build it with bidirectional=False."
             )
-        if not self._layers or not kernels.can_run(self._cell, [], x, state):
+        if not self._packed or not kernels.can_run(self._cell, [], x, state):
             y, state = self._run(x[:, None], None, state, self._run_plain)
             return y[:, 0], state
         self._check(x, state)
-        N, H = len(x), self._H
-        sizes = [N, H, torch.get_num_threads(), 1]
-        before = [s.contiguous() for s in state]
+        source, before = kernels.in_memory(x), [kernels.in_memory(s) for s in state]
         after = tuple(torch.empty_like(s) for s in before)
-        held = x.contiguous()
-        source, skip = held.data_ptr(), N * H * x.element_size()
-        for index, (layer,) in enumerate(self._layers):
-            old = kernels.pair(before, index * skip)
-            new = kernels.pair(after, index * skip)
-            addresses = layer.addresses(old, new, source)
-            kernels.run_packed(self._cell, self._dtype, sizes, addresses)
-            source = new[0]
+        h, c = _addresses(before)
+        next_h, next_c = _addresses(after)
+        self._steps.run(
+            N=len(x),
+            threads=kernels.threads(),
+            x=source.data_ptr(),
+            h=h,
+            c=c,
+            next_h=next_h,
+            next_c=next_c,
+        )
         return after[0][-1], after
 
     def _check(self, x: Tensor, state: State) -> None:
-        shape = (len(self._layers), len(x), self._H)
+        shape = (len(self._weights), len(x), self._H)
         right = x.dim() == 2 and x.size(1) == self._input_size and x.dtype == self._dtype
         if not right or len(state) != self._cell.state_size or any(s.shape != shape for s in state):
             seen = ", ".join(str(tuple(t.shape)) for t in (x, *state))
@@ -115,19 +119,6 @@ def _copy(weight: Tensor | None) -> Tensor | None:
     return None if weight is None else weight.detach().clone(memory_format=torch.contiguous_format)
 
 
-class _Direction:
-    """One direction's packed weights and where they are."""
-
-    def __init__(self, weights: Weights) -> None:
-        self.weights = weights
-        ih, hh, *small = weights[:5]
-        self._H, self._E = hh.size(1), ih.size(1)
-        self.packed = kernels.packed(ih, self._H), kernels.packed(hh, self._H)
-        self._small = [kernels.address(t) for t in small]
-
-    def addresses(self, before: list[int], after: list[int], x: int) -> list[int]:
-        """As csrc/recurrent.hpp lists them; y is h itself."""
-        E, H, (ih, hh) = self._E, self._H, map(kernels.address, self.packed)
-        nothing_kept = (0, 0, 0, 0)
-        tail = (after[0], H, H, *after, x, E, E, ih, hh, ih, E)
-        return [0, hh, *self._small, *before, *nothing_kept, *tail]
+def _addresses(state: Sequence[Tensor]) -> tuple[int, int]:
+    """Where h and c are; 0 for a c that is not."""
+    return state[0].data_ptr(), state[1].data_ptr() if len(state) == 2 else 0

@@ -75,6 +75,29 @@ def _check_weights(cell: Cell, weights: Weights, E: int) -> None:
         raise ConfigError(f"{cell} has {cell.peepholes} rows of peepholes, but was given {has}.")
 
 
+def check_alike(tensors: Iterable[Tensor], x: Tensor) -> None:
+    """Refuse tensors of another type, or elsewhere, than x."""
+    for tensor in tensors:
+        if tensor.dtype != x.dtype or tensor.device != x.device:
+            raise ConfigError(
+                f"a tensor of the layer is {tensor.dtype} on {tensor.device}, but must be "
+                f"{x.dtype} on {x.device}, as x is. Convert it with .to()."
+            )
+
+
+def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], like: Tensor) -> None:
+    """Refuse a tensor of another shape, or of another type or elsewhere than `like`."""
+    if tensor.shape != shape:
+        raise ConfigError(f"{name} is of shape {tuple(tensor.shape)}, but must be {shape}.")
+    check_alike([tensor], like)
+
+
+def check_dims(name: str, tensor: Tensor, dims: int, shape: str) -> None:
+    """Refuse a tensor of more or fewer axes."""
+    if tensor.dim() != dims:
+        raise ConfigError(f"{name} is of shape {tuple(tensor.shape)}, but must be {shape}.")
+
+
 def have_shapes(tensors: Sequence[Tensor | None], shapes: Sequence[tuple[int, ...]]) -> bool:
     """Whether there is a tensor for each shape, and has it."""
     if len(tensors) != len(shapes):

@@ -1,30 +1,38 @@
-// The n-gram kernels as Python sees them: arrays are checked here and used in place.
+// The n-gram kernels as Python sees them: arrays of numpy's, used in place.
+//
+// Sizes are compared here. Contents are looked at where they are followed, in the kernels: the interpreter
+// lock is released, and a check made before could be outrun by another thread. Only a text that is read is
+// copied, for it is small beside its table.
 
 #include "ngram.hpp"
 
-#include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <vector>
 
+#include "bindings.hpp"
 #include "ngram_counts.hpp"
 #include "ngram_smoothing.hpp"
-#include "words.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 using namespace unrolled;
 
 namespace {
 
 template <typename T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+using Filled = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr const char* kUnequal = "arrays that belong together have unequal lengths";
 
 // Keeps the arrays that the table points into.
 class Ngrams {
@@ -36,6 +44,7 @@ class Ngrams {
         if (order < 1 || order > kMostOrders || log_p.size() != order || log_b.size() != order ||
             begin.size() != order)
             throw std::invalid_argument("an n-gram table has 1 to 16 levels of four arrays each");
+        require(words[0].size() > kEnd, "the first level has all tokens, the special ones among them");
         table_.order = int(order);
         table_.missing = missing;
         for (size_t k = 0; k < order; ++k) {
@@ -49,32 +58,23 @@ class Ngrams {
         }
     }
 
-    void nats(Array<int32_t> ids, nb::ndarray<double, nb::ndim<1>, nb::c_contig> out,
-              int threads) const {
+    void nats(Array<int32_t> ids, Filled<double> out, int threads) const {
         if (out.size() != ids.size()) throw std::invalid_argument("ids and out differ in length");
         nb::gil_scoped_release released;
-        const int32_t *begin = ids.data(), *end = begin + ids.size();
+        const std::vector<int32_t> own(ids.data(), ids.data() + ids.size());
         auto is_wrong = [&](int32_t token) { return token < 0 || token >= table_.levels[0].size; };
-        if (std::any_of(begin, end, is_wrong))
+        if (std::any_of(own.begin(), own.end(), is_wrong))
             throw std::out_of_range("a token id is outside the vocabulary");
-        ngram_nats(table_, begin, int64_t(ids.size()), out.data(), threads);
+        ngram_nats(table_, own.data(), int64_t(own.size()), out.data(), threads);
     }
 
    private:
     std::vector<Array<int32_t>> words_;
-    std::vector<Array<double>> log_p_, log_b_;
+    std::vector<Array<double>> log_p_;
+    std::vector<Array<double>> log_b_;
     std::vector<Array<int64_t>> begin_;
     NgramTable table_;
 };
-
-template <typename T>
-using Filled = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-constexpr const char* kUnequal = "arrays that belong together have unequal lengths";
-
-void require(bool holds, const char* rule) {
-    if (!holds) throw std::invalid_argument(rule);
-}
 
 // Keeps the text.
 class Counter {
@@ -106,11 +106,8 @@ class Counter {
                 kUnequal);
         const Prefixes below{below_words.data(), below_count.data(), int64_t(prefixes)};
         nb::gil_scoped_release released;
-        int64_t total = 0;
-        for (int64_t i = 0; i < below.size; ++i) total += below.places_after(i);
-        require(total == int64_t(size), "the prefixes have more or fewer places than there are");
         return counter_.level(
-            below, {here.data(), places.data(), total, above ? above->data() : nullptr},
+            below, {here.data(), places.data(), int64_t(size), above ? above->data() : nullptr},
             {words.data(), count.data(), suffix.data(), begin.data()});
     }
 
@@ -127,53 +124,11 @@ void interpolated(Array<int64_t> count, Array<int64_t> raw, std::optional<Array<
     require(raw.size() == size && p.size() == size && begin.size() == prefixes + 1 &&
                 (suffix ? suffix->size() : lower.size()) == size && discounts.size() == 4,
             kUnequal);
-    const int64_t *first = begin.data(), *last = first + prefixes;
-    require(*first == 0 && *last == int64_t(size) && std::is_sorted(first, last + 1),
-            "the prefixes have more or fewer n-grams than there are");
     const int32_t* below = suffix ? suffix->data() : nullptr;
-    auto is_wrong = [&](int32_t i) { return i < 0 || size_t(i) >= lower.size(); };
-    require(!below || !std::any_of(below, below + size, is_wrong),
-            "a suffix leads out of the order below");
     nb::gil_scoped_release released;
-    interpolate({count.data(), raw.data(), below, first, int64_t(prefixes), lower.data(), cutoff},
+    interpolate({count.data(), raw.data(), int64_t(size), below, begin.data(), int64_t(prefixes),
+                 lower.data(), int64_t(lower.size()), cutoff},
                 discounts.data(), p.data(), left.data());
-}
-
-template <typename T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> given(std::vector<T>&& values) {
-    auto kept = std::make_unique<std::vector<T>>(std::move(values));
-    T* data = kept->data();
-    const size_t size = kept->size();
-    nb::capsule owner(kept.release(), [](void* p) noexcept { delete (std::vector<T>*)p; });
-    return {data, {size}, owner};
-}
-
-// A str, or the UTF-8 of one in bytes.
-std::string_view utf8(nb::handle text) {
-    Py_ssize_t size;
-    if (PyBytes_Check(text.ptr()))
-        return {PyBytes_AS_STRING(text.ptr()), size_t(PyBytes_GET_SIZE(text.ptr()))};
-    const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-    if (!data) throw nb::python_error();
-    return {data, size_t(size)};
-}
-
-nb::tuple read_lines(WordIndex& index, nb::list lines, int32_t unknown) {
-    std::vector<int32_t> ids;
-    std::vector<int64_t> lengths;
-    for (nb::handle line : lines) {
-        const size_t before = ids.size();
-        index.read(utf8(line), unknown, ids);
-        lengths.push_back(int64_t(ids.size() - before));
-    }
-    return nb::make_tuple(given(std::move(ids)), given(std::move(lengths)));
-}
-
-nb::list words(const WordIndex& index) {
-    nb::list found;
-    for (int32_t i = 0; i < index.size(); ++i)
-        found.append(nb::bytes(index.word(i).data(), index.word(i).size()));
-    return found;
 }
 
 }  // namespace
@@ -181,18 +136,14 @@ nb::list words(const WordIndex& index) {
 void bind_ngram(nb::module_& module) {
     nb::class_<Ngrams>(module, "Ngrams")
         .def(nb::init<std::vector<Array<int32_t>>, std::vector<Array<double>>,
-                      std::vector<Array<double>>, std::vector<Array<int64_t>>, double>())
-        .def("nats", &Ngrams::nats);
+                      std::vector<Array<double>>, std::vector<Array<int64_t>>, double>(),
+             "words"_a, "log_p"_a, "log_b"_a, "begin"_a, "missing"_a)
+        .def("nats", &Ngrams::nats, "ids"_a, "out"_a, "threads"_a);
     nb::class_<Counter>(module, "NgramCounter")
-        .def(nb::init<Array<int32_t>, int32_t>())
-        .def("by_token_before", &Counter::by_token_before)
-        .def("level", &Counter::level, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
-    module.def("interpolated", &interpolated, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
-               nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
-    nb::class_<WordIndex>(module, "WordIndex")
-        .def(nb::init<>())
-        .def("add", [](WordIndex& index, nb::bytes word) { return index.id(utf8(word), -1); })
-        .def("read", &read_lines)
-        .def("words", &words);
+        .def(nb::init<Array<int32_t>, int32_t>(), "ids"_a, "V"_a)
+        .def("by_token_before", &Counter::by_token_before, "free"_a, "places"_a)
+        .def("level", &Counter::level, "below_words"_a, "below_count"_a, "here"_a, "places"_a,
+             "above"_a.none(), "words"_a, "count"_a, "suffix"_a, "begin"_a);
+    module.def("interpolated", &interpolated, "count"_a, "raw"_a, "suffix"_a.none(), "begin"_a, "lower"_a,
+               "cutoff"_a, "discounts"_a, "p"_a, "left"_a);
 }
