@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <limits>
 #include <new>
 
@@ -97,15 +96,6 @@ Memory acquire(size_t count, size_t size) {
 void release(Memory memory) noexcept { pool.put(memory); }
 
 void keep_buffers(size_t bytes) noexcept { most_kept.store(bytes, std::memory_order_relaxed); }
-
-// glibc hands memory back to the system beyond twice the largest block that was ever freed (at most 32 MB
-// count). A training step of a small layer lies just above, and had 200 to 1,000 pages anew at every
-// step, a tenth of its time and more. One such block, never touched, raises the mark; who has set the
-// marks with MALLOC_ variables keeps them.
-void keep_freed_memory() {
-    void* volatile never_touched = std::malloc(size_t(31) << 20);
-    std::free(never_touched);
-}
 
 size_t core_cache() {
     constexpr long usual = 1 << 20, least = 1 << 18, most = 1 << 22;

@@ -17,12 +17,9 @@ struct Memory {
 Memory acquire(size_t count, size_t size);
 void release(Memory memory) noexcept;
 
-// How many bytes each thread keeps of what it has released. Less takes effect when a thread next
-// releases something.
+// How many bytes each thread keeps of what it has released: 64 MB unless told, 0 for none. Less takes
+// effect when a thread next releases something.
 void keep_buffers(size_t bytes) noexcept;
-
-// Lets the process keep what it frees, as far as the C library does so for programs with large tensors.
-void keep_freed_memory();
 
 // Bytes of the second-level cache of a core.
 size_t core_cache();

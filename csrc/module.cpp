@@ -18,10 +18,10 @@ static std::vector<std::string> available() {
 
 NB_MODULE(_kernels, module) {
     nb::set_leak_warnings(false);
-    keep_freed_memory();
     module.def("name", [] { return current_set().name; });
     module.def("available", &available);
     module.def("use", &use_set, nb::arg("name"));
+    module.def("keep_buffers", &keep_buffers, nb::arg("bytes"));
     bind_recurrent(module);
     bind_softmax(module);
     bind_chain(module);

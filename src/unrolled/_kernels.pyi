@@ -1,4 +1,4 @@
-"""The compiled module. It trusts the addresses it is given; results lie where they point.
+"""The compiled module. Tensors are given as addresses, which it trusts; results lie there too.
 
 Classes come twice, for float32 and float64, and take the fields of csrc/recurrent.hpp by name: what
 is left out is null or 0.
@@ -16,6 +16,7 @@ Doubles = NDArray[np.float64]
 def name() -> str: ...
 def available() -> list[str]: ...
 def use(name: str) -> None: ...
+def keep_buffers(bytes: int) -> None: ...
 
 # ------------------------------------------------------------------ recurrent layers
 

@@ -3,6 +3,9 @@
 At load the module takes the best instruction set that the machine has. The environment variable
 UNROLLED_KERNELS chooses another one, "avx512", "avx2" or "portable", or "none": then all that is
 compiled has its twin in torch or numpy run instead, as where there was no compiler.
+
+A thread that calls the kernels keeps up to 64 MB of their working memory for its next call. The
+environment variable UNROLLED_KEEP_BUFFERS sets another number of megabytes, 0 for none.
 """
 
 import os
@@ -11,6 +14,8 @@ from unrolled.errors import ConfigError, not_one_of
 
 VARIABLE = "UNROLLED_KERNELS"
 NONE = "none"
+KEEP_BUFFERS = "UNROLLED_KEEP_BUFFERS"
+MEGABYTE = 1 << 20
 CHOICES = ("avx512", "avx2", "portable", NONE)
 
 try:
@@ -45,5 +50,18 @@ def choose(choice: str) -> None:
     module.use(choice)
 
 
+def keep_buffers() -> None:
+    """Let each thread keep as much working memory as the environment says."""
+    value = os.environ.get(KEEP_BUFFERS, "")
+    if value and not (value.isascii() and value.isdigit() and len(value) <= 9):
+        raise ConfigError(
+            f"{KEEP_BUFFERS} is {value!r}, but must be a number of megabytes: 0 keeps none, unset "
+            "keeps 64 a thread."
+        )
+    if value and module:
+        module.keep_buffers(int(value) * MEGABYTE)
+
+
 if chosen():
     choose(chosen())
+keep_buffers()

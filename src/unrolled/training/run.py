@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from unrolled.training.translate import translate_job
 
 PathLike = Path | str
 Watch = Callable[[Status], None]
+
+ALLOCATOR_VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 JOBS: dict[str, Callable[..., Job]] = {  # settings, texts, sources -> job
     "lm": language_job,
@@ -149,10 +152,12 @@ def use_machine(threads: int) -> None:
 
     The allocator's large blocks then serve the next step without page faults: measured at 1.05 to
     1.25 times the speed of a training step. It is glibc's own switch (mallopt: M_MMAP_THRESHOLD,
-    M_TRIM_THRESHOLD); elsewhere nothing happens.
+    M_TRIM_THRESHOLD); elsewhere nothing happens. Whoever has set the switch from outside keeps it.
     """
     if threads:
         torch.set_num_threads(threads)
+    if any(name in os.environ for name in ALLOCATOR_VARIABLES):
+        return
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
