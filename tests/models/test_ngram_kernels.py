@@ -99,6 +99,59 @@ def test_counting_refuses_what_does_not_fit():
         counter.level(words, count, ids, places, None, *out[:3], np.zeros(6, int))
 
 
+def level_arrays() -> dict[str, np.ndarray]:
+    """A text of three tokens and all that its bigrams are counted from."""
+    return {
+        "below_words": np.arange(6, dtype=np.int32),
+        "below_count": np.array([0, 0, 1, 1, 1, 1]),
+        "here": np.array([4, 5, END], dtype=np.int32),
+        "places": np.array([0, 1, 2], dtype=np.int32),
+        "above": np.zeros(3, np.int32),
+        "words": np.zeros(3, np.int32),
+        "count": np.zeros(3, np.int64),
+        "suffix": np.zeros(3, np.int32),
+        "begin": np.zeros(7, np.int64),
+    }
+
+
+def test_counting_follows_no_index_out_of_the_text():
+    counter = ngram_kernels.COUNTER(np.array([4, 5, END], dtype=np.int32), 6)
+    assert counter.level(**level_arrays()) == (3, 2)
+    for name, place, wrong, message in (
+        ("places", 1, 3, "a place is none of the text's"),
+        ("places", 0, -1, "a place is none of the text's"),
+        ("here", 2, 6, "no n-gram of the order below"),
+        ("here", 0, -1, "no n-gram of the order below"),
+        ("below_count", 4, 2**40, "more or fewer places"),
+        ("below_count", 5, -1, "more or fewer places"),
+        ("below_count", 4, 0, "more or fewer places"),
+    ):
+        arrays = level_arrays()
+        arrays[name][place] = wrong
+        with pytest.raises(ValueError, match=message):
+            counter.level(**arrays)
+    for wrong in (2**40, -1, 3):
+        free = np.full(6, wrong)
+        with pytest.raises(ValueError, match="none of the text's"):
+            counter.by_token_before(free, np.zeros(3, np.int32))
+
+
+def test_a_text_that_has_changed_since_is_not_followed():
+    ids = np.array([4, 5, END], dtype=np.int32)
+    counter = ngram_kernels.COUNTER(ids, 6)
+    ids[1] = 2**30
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        counter.level(**level_arrays())
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        counter.by_token_before(np.array([0, 0, 0, 1, 1, 2]), np.zeros(3, np.int32))
+
+
+def test_a_table_without_the_special_tokens_is_refused():
+    words, p = np.arange(3, dtype=np.int32), np.zeros(3)
+    with pytest.raises(ValueError, match="the special ones among them"):
+        ngram_kernels.TABLE([words], [p], [p], [np.zeros(4, np.int64)], 0.0)
+
+
 @pytest.mark.parametrize("prune", [(), (0, 1, 2)])
 @pytest.mark.parametrize("smoothing", ["kn", "mkn"])
 def test_smoothing_equals_its_twin(smoothing, prune, monkeypatch):
@@ -129,3 +182,5 @@ def test_smoothing_refuses_what_does_not_fit():
     far = np.array([0, 1, 2, 4], dtype=np.int32)
     with pytest.raises(ValueError, match="out of the order below"):
         ngram_kernels.INTERPOLATED(count, count, far, begin, p, 0, discounts, p, left)
+    negative = np.full(4, -5)  # no discount stands before the first
+    ngram_kernels.INTERPOLATED(negative, count, None, begin, p, 0, discounts, p, left)

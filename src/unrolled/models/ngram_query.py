@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from unrolled.models import ngram_kernels
 from unrolled.models.ngram_table import Floats, Level, NgramTable
+from unrolled.nn.threads import threads
 from unrolled.text.tokens import END, PAD, START
 
 Places = NDArray[np.int64]
@@ -73,7 +73,7 @@ def line_nats(table: NgramTable, ids: NDArray[np.int32]) -> Floats:
     if kernel is None:
         return nats_of_lines(table, ids)
     nats = np.empty(len(ids))
-    kernel.nats(np.ascontiguousarray(ids), nats, torch.get_num_threads())
+    kernel.nats(np.ascontiguousarray(ids), nats, threads())
     return nats
 
 
@@ -81,8 +81,8 @@ def kernel_of(table: NgramTable) -> Any | None:
     """The kernel on a table's own arrays, which it keeps; None where nothing is compiled."""
     if ngram_kernels.TABLE is None:
         return None
-    arrays = zip(*table.levels, strict=True)
-    return ngram_kernels.TABLE(*([*level] for level in arrays), table.missing)
+    words, log_p, log_b, begin = (list(arrays) for arrays in zip(*table.levels, strict=True))
+    return ngram_kernels.TABLE(words, log_p, log_b, begin, table.missing)
 
 
 def nats_of_lines(table: NgramTable, ids: NDArray[np.int32]) -> Floats:

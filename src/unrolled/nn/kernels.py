@@ -7,7 +7,6 @@ The kernels are given addresses and trust them. So here all shapes are compared,
 themselves, and whatever leads to a place in memory is a copy that no other thread can change.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,15 +16,18 @@ from torch import Tensor
 
 from unrolled.errors import ConfigError
 from unrolled.native import module as _kernels
+from unrolled.nn.addresses import address, h_and_c, if_any, in_memory, in_rows, source
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
+from unrolled.nn.kernel_gradients import WEIGHTS, Gradients, check_backward, what_is_kept
+from unrolled.nn.kernel_gradients import Kept as Kept
 from unrolled.nn.rows import Rows, find_rows
 from unrolled.nn.shapes import check_alike, check_dims, check_layer, check_tensor
+from unrolled.nn.threads import threads
 from unrolled.nn.transforms import is_ordinary
 
 TYPES = (torch.float32, torch.float64)
 FEW_TOKENS = 64  # below, packing the inputs' weights takes longer than it saves
 OWN_UNITS = 128  # up to which the kernels make all gradients; beyond, torch's products are faster
-WEIGHTS = 5  # of the fields of Weights, those that the kernels know
 
 
 def active() -> str:
@@ -48,15 +50,6 @@ def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | No
     return is_ordinary(tensors) and all(
         t.is_cpu and t.dtype == x.dtype and t.layout == torch.strided for t in tensors
     )
-
-
-class Kept(NamedTuple):
-    """What one direction of a layer keeps for its way back."""
-
-    gates: Tensor | None  # (N, G·H)
-    inner: Tensor | None  # (N, H)  GRU: U_n h + b, or r ⊙ h
-    cells: Tensor | None  # (N, H)  LSTM: c after each step
-    before: Tensor | None  # (N, H)  h before each step
 
 
 class Call(NamedTuple):
@@ -124,7 +117,7 @@ class Call(NamedTuple):
         for d, (weights, keep) in enumerate(zip(every, kept, strict=True)):
             first_h, first_c = h_and_c(first, d)
             last_h, last_c = h_and_c(last, d)
-            source = {} if few else _source(x, weights)  # else the gates hold W x
+            inputs = {} if few else source(x, weights.ih)  # else the gates hold W x
             direction = make(
                 reverse=d == 1,
                 weights=address(weights.hh),
@@ -144,7 +137,7 @@ class Call(NamedTuple):
                 last_c=last_c,
                 E=E,
                 packed=ready[d] if ready else None,
-                **source,
+                **inputs,
             )
             directions.append(direction)
         _kernels.forward(native_cell(self.cell), directions, **self.sizes(H))
@@ -158,15 +151,7 @@ class Call(NamedTuple):
             return x.new_empty(N, width) if wanted and save else None
 
         gates = self._flat(x) @ weights.ih.t() if few else room(width, True)  # (N, G·H)
-        return Kept(gates, room(H, self._resets), room(H, self._has_c), room(H, True))
-
-    @property
-    def _resets(self) -> bool:
-        return isinstance(self.cell, GRUCell) and self.cell.reset != "none"
-
-    @property
-    def _has_c(self) -> bool:
-        return self.cell.state_size == 2
+        return Kept(gates, *(room(H, wanted) for wanted in what_is_kept(self.cell)))
 
     def _flat(self, x: Tensor) -> Tensor:
         """The tokens of x (B, T, E) as a matrix (N, E)."""
@@ -189,9 +174,9 @@ class Call(NamedTuple):
         self.check(x, every, first)
         (B, T, E), D, x = x.shape, self.directions, in_rows(x)
         H, fields = every[0].hh.size(1), len(Weights._fields)
-        kept = [Kept(*map(_in_memory, keep)) for keep in kept]
-        dy, *dlast = map(_in_memory, upstream)
-        self._check_backward(x, H, kept, [dy, *dlast])
+        check_backward(self.cell, self.rows, x, H, kept=kept, upstream=upstream, directions=D)
+        kept = [Kept(*map(if_any, keep)) for keep in kept]
+        dy, *dlast = map(if_any, upstream)
         own = H <= OWN_UNITS
         dx = x.new_empty(B, T, E) if wanted[0] and own else None
         dfirst = [
@@ -200,7 +185,7 @@ class Call(NamedTuple):
         make = _kernels.Backward64 if x.dtype == torch.float64 else _kernels.Backward32
         directions, results = [], []
         for d, (weights, keep) in enumerate(zip(every, kept, strict=True)):
-            result = self._gradients(weights, wanted[1 + d * fields :], own)
+            result = self._room(weights, wanted[1 + d * fields :], own)
             _, first_c = h_and_c(first, d)
             dlast_h, dlast_c = h_and_c(dlast, d)
             dfirst_h, dfirst_c = h_and_c(dfirst, d)
@@ -231,7 +216,7 @@ class Call(NamedTuple):
                 dinner=address(result.inner),
                 gate_step=len(weights.hh),
                 inner_step=H,
-                **_source(x, weights),
+                **source(x, weights.ih),
             )
             directions.append(direction)
             results.append(result)
@@ -246,33 +231,7 @@ class Call(NamedTuple):
         by_weights = [r.of_weights(a) for r, a in zip(results, asked, strict=True)]
         return [dx, *(t for own in by_weights for t in own), *dfirst]
 
-    def _check_backward(
-        self, x: Tensor, H: int, kept: Sequence[Kept], upstream: Sequence[Tensor | None]
-    ) -> None:
-        """What forward keeps and what comes from downstream may be anybody's."""
-        B, T, D, N = self.rows.count, self.rows.steps, self.directions, self.rows.tokens
-        if len(kept) != D or len(upstream) != 1 + self.cell.state_size:
-            raise ConfigError(
-                f"kept is of {len(kept)} directions and there are {len(upstream)} gradients, but "
-                f"there must be {D} and {1 + self.cell.state_size}."
-            )
-        widths = {"gates": self.cell.gates * H, "before": H}
-        if self._resets:
-            widths["inner"] = H
-        if self._has_c:
-            widths["cells"] = H
-        for keep in kept:
-            for name, width in widths.items():
-                tensor = getattr(keep, name)
-                if tensor is None:
-                    raise ConfigError(f"kept.{name} is None, but must be of shape ({N}, {width}).")
-                check_tensor(f"kept.{name}", tensor, (N, width), x)
-        shapes = [(B, T, D * H), *[(D, B, H)] * self.cell.state_size]
-        for name, tensor, shape in zip(("y", "h", "c"), upstream, shapes, strict=False):
-            if tensor is not None:
-                check_tensor(f"the gradient of {name}", tensor, shape, x)
-
-    def _gradients(self, weights: Weights, asked: Sequence[bool], own: bool) -> "Gradients":
+    def _room(self, weights: Weights, asked: Sequence[bool], own: bool) -> Gradients:
         """Room for one direction's gradients, those that are asked for."""
 
         def room(weight: Tensor | None, wanted: bool) -> Tensor | None:
@@ -294,7 +253,7 @@ class Call(NamedTuple):
             inner=None if own or not after else weights.hh.new_empty(N, H),
         )
 
-    def _by_x(self, results: "Sequence[Gradients]", every: Sequence[Weights]) -> Tensor:
+    def _by_x(self, results: Sequence[Gradients], every: Sequence[Weights]) -> Tensor:
         """The gradient of x (B, T, E), 0 in the padding, from those of all directions' gates."""
         flat: Tensor | None = None
         for result, weights in zip(results, every, strict=True):
@@ -308,107 +267,6 @@ class Call(NamedTuple):
         if self.rows.dense:
             return flat.view(B, T, E)
         return flat.new_zeros(B * T, E).index_copy_(0, self.rows.places, flat).view(B, T, E)
-
-
-class Gradients(NamedTuple):
-    """Those of one direction's weights, and what they are made of."""
-
-    ih: Tensor | None
-    hh: Tensor | None
-    bias: Tensor | None  # (G·H,) of W x + b: of both biases, but for a GRU that resets after
-    state_bias: Tensor | None  # (G·H,) there: of U h + b
-    peephole: Tensor | None
-    gates: Tensor | None  # (N, G·H)  gradients of W x + b, where torch goes on with them
-    inner: Tensor | None  # (N, H)  of U_n h + b, for a GRU that resets after
-
-    def of_weights(self, asked: Sequence[bool]) -> list[Tensor | None]:
-        """One for each field of Weights, each in memory of its own; None where none is asked."""
-        bias_ih = self.bias if asked[2] else None
-        bias_hh = self.state_bias
-        if asked[3] and bias_hh is None and self.bias is not None:
-            bias_hh = self.bias.clone() if asked[2] else self.bias
-        beyond = [None] * (len(Weights._fields) - WEIGHTS)
-        return [self.ih, self.hh, bias_ih, bias_hh, self.peephole, *beyond]
-
-    def multiply(self, flat: Tensor, keep: Kept) -> None:
-        """The gradients of large weights: sums over all tokens at once."""
-        ih, hh, gates, inner, before = self.ih, self.hh, self.gates, self.inner, keep.before
-        assert gates is not None
-        assert before is not None
-        width, resets = gates.size(1), keep.inner is not None
-        by_h = width * 2 // 3 if resets else width  # rows of U that h itself is multiplied by
-        if ih is not None:
-            torch.mm(gates.t(), flat, out=ih)  # (G·H, E)
-        if hh is not None:
-            torch.mm(gates[:, :by_h].t(), before, out=hh[:by_h])
-            if inner is not None:
-                torch.mm(inner.t(), before, out=hh[by_h:])
-            elif keep.inner is not None:
-                torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
-
-
-def threads() -> int:
-    """How many threads may run; one where this process was forked from one that had several.
-
-    Those did not come along, and waiting for them would never end.
-    """
-    if _is_fork and torch.get_num_threads() > 1:
-        torch.set_num_threads(1)
-    return torch.get_num_threads()
-
-
-_is_fork = False
-
-
-def _mark_fork() -> None:
-    global _is_fork
-    _is_fork = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_mark_fork)
-
-
-def in_memory(tensor: Tensor) -> Tensor:
-    """The tensor's numbers as they are, one after the other: nothing left to torch to work out."""
-    if tensor.is_neg() or tensor._is_zerotensor():
-        return tensor.clone(memory_format=torch.contiguous_format)
-    return tensor.contiguous()
-
-
-def _in_memory(tensor: Tensor | None) -> Tensor | None:
-    return None if tensor is None else in_memory(tensor)
-
-
-def in_rows(x: Tensor) -> Tensor:
-    """x (B, T, E) with the numbers of a token side by side."""
-    plain = x.stride(2) == 1 and not x.is_neg() and not x._is_zerotensor()
-    return x if plain else in_memory(x)
-
-
-def _source(x: Tensor, weights: Weights) -> dict[str, int]:
-    """Where x (B, T, E) is, how far its rows and its steps are apart, and where W is."""
-    return {
-        "input": x.data_ptr(),
-        "x_row": x.stride(0),
-        "x_step": x.stride(1),
-        "input_weights": address(weights.ih),
-    }
-
-
-def address(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.data_ptr()
-
-
-def h_and_c(state: Sequence[Tensor | None], direction: int) -> tuple[int, int]:
-    """Where a direction's h and c (B, H) are in tensors (D, B, H); 0 for those that are not."""
-
-    def place(tensor: Tensor | None) -> int:
-        if tensor is None:
-            return 0
-        return tensor.data_ptr() + direction * tensor.stride(0) * tensor.element_size()
-
-    return place(state[0]) if state else 0, place(state[1]) if len(state) > 1 else 0
 
 
 def can_take(first: Tensor, second: Tensor, places: Tensor) -> bool:

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from unrolled.errors import ConfigError
 from unrolled.nn import kernels
+from unrolled.nn.addresses import in_memory
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.layer import run_layer
 from unrolled.nn.rows import Lengths, Rows
+from unrolled.nn.threads import threads
 
 RunLayer = Callable[[int, Tensor, State | None, Rows], tuple[Tensor, State]]
 Run = Callable[[Tensor, Lengths | None, State | None, RunLayer | None], tuple[Tensor, State]]
@@ -83,13 +85,13 @@ class Prepared:
             y, state = self._run(x[:, None], None, state, self._run_plain)
             return y[:, 0], state
         self._check(x, state)
-        source, before = kernels.in_memory(x), [kernels.in_memory(s) for s in state]
+        source, before = in_memory(x), [in_memory(s) for s in state]
         after = tuple(torch.empty_like(s) for s in before)
         h, c = _addresses(before)
         next_h, next_c = _addresses(after)
         self._steps.run(
             N=len(x),
-            threads=kernels.threads(),
+            threads=threads(),
             x=source.data_ptr(),
             h=h,
             c=c,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ class PlainIndex:
         return [word.encode(*UTF8) for word in self._ids]
 
 
-KERNEL: Any = getattr(module, "WordIndex", PlainIndex)
+KERNEL: "type[module.WordIndex] | type[PlainIndex]" = module.WordIndex if module else PlainIndex
 
 
 class WordIndex:
@@ -70,8 +69,9 @@ class WordIndex:
         """
         new = -1 if unknown is None else unknown
         try:
-            found: tuple[Ids, Lengths] = self._index.read(list(lines), new)
-        except UnicodeEncodeError:
+            found = self._index.read(list(lines), new)
+        except UnicodeEncodeError:  # the kernel's: a dictionary takes any str
+            assert not isinstance(self._index, PlainIndex)
             found = self._index.read([line.encode(*UTF8) for line in lines], new)
         return found
 

@@ -1,0 +1,96 @@
+"""What a layer of kernels keeps for its way back, and the gradients of its weights."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import ConfigError
+from unrolled.nn.cells import Cell, GRUCell, Weights
+from unrolled.nn.rows import Rows
+from unrolled.nn.shapes import check_tensor
+
+WEIGHTS = 5  # of the fields of Weights, those that the kernels know
+
+
+class Kept(NamedTuple):
+    """What one direction of a layer keeps for its way back."""
+
+    gates: Tensor | None  # (N, G·H)
+    inner: Tensor | None  # (N, H)  GRU: U_n h + b, or r ⊙ h
+    cells: Tensor | None  # (N, H)  LSTM: c after each step
+    before: Tensor | None  # (N, H)  h before each step
+
+
+def what_is_kept(cell: Cell) -> tuple[bool, bool, bool]:
+    """Whether a cell keeps `inner`, `cells` and `before`; the gates are always kept."""
+    return isinstance(cell, GRUCell) and cell.reset != "none", cell.state_size == 2, True
+
+
+def check_backward(
+    cell: Cell,
+    rows: Rows,
+    x: Tensor,
+    H: int,
+    *,
+    kept: Sequence[Kept],
+    upstream: Sequence[Tensor | None],
+    directions: int,
+) -> None:
+    """ConfigError unless all that is kept, and all that comes from downstream, is of its size."""
+    B, T, D, N = rows.count, rows.steps, directions, rows.tokens
+    if len(kept) != D or len(upstream) != 1 + cell.state_size:
+        raise ConfigError(
+            f"kept is of {len(kept)} directions and there are {len(upstream)} gradients, but "
+            f"there must be {D} and {1 + cell.state_size}."
+        )
+    filled = (True, *what_is_kept(cell))
+    for keep in kept:
+        for name, tensor, wanted in zip(Kept._fields, keep, filled, strict=True):
+            width = cell.gates * H if name == "gates" else H
+            if wanted and tensor is None:
+                raise ConfigError(f"kept.{name} is None, but must be of shape ({N}, {width}).")
+            if wanted and tensor is not None:
+                check_tensor(f"kept.{name}", tensor, (N, width), x)
+    shapes = [(B, T, D * H), *[(D, B, H)] * cell.state_size]
+    for name, tensor, shape in zip("yhc", upstream, shapes, strict=False):
+        if tensor is not None:
+            check_tensor(f"the gradient of {name}", tensor, shape, x)
+
+
+class Gradients(NamedTuple):
+    """Those of one direction's weights, and what they are made of."""
+
+    ih: Tensor | None
+    hh: Tensor | None
+    bias: Tensor | None  # (G·H,) of W x + b: of both biases, but for a GRU that resets after
+    state_bias: Tensor | None  # (G·H,) there: of U h + b
+    peephole: Tensor | None
+    gates: Tensor | None  # (N, G·H)  gradients of W x + b, where torch goes on with them
+    inner: Tensor | None  # (N, H)  of U_n h + b, for a GRU that resets after
+
+    def of_weights(self, asked: Sequence[bool]) -> list[Tensor | None]:
+        """One for each field of Weights, each in memory of its own; None where none is asked."""
+        bias_ih = self.bias if asked[2] else None
+        bias_hh = self.state_bias
+        if asked[3] and bias_hh is None and self.bias is not None:
+            bias_hh = self.bias.clone() if asked[2] else self.bias
+        beyond = [None] * (len(Weights._fields) - WEIGHTS)
+        return [self.ih, self.hh, bias_ih, bias_hh, self.peephole, *beyond]
+
+    def multiply(self, flat: Tensor, keep: Kept) -> None:
+        """The gradients of large weights: sums over all tokens at once."""
+        ih, hh, gates, inner, before = self.ih, self.hh, self.gates, self.inner, keep.before
+        assert gates is not None
+        assert before is not None
+        width, resets = gates.size(1), keep.inner is not None
+        by_h = width * 2 // 3 if resets else width  # rows of U that h itself is multiplied by
+        if ih is not None:
+            torch.mm(gates.t(), flat, out=ih)  # (G·H, E)
+        if hh is not None:
+            torch.mm(gates[:, :by_h].t(), before, out=hh[:by_h])
+            if inner is not None:
+                torch.mm(inner.t(), before, out=hh[by_h:])
+            elif keep.inner is not None:
+                torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
