@@ -342,9 +342,12 @@ class TokenSums {
                 gates, shape, layers[d], rows_.slice(d, row_kinds * shape.tokens()), zeros_.data());
     }
 
-    // How many numbers one thread needs room for.
+    // How many numbers one thread needs room for: directions may differ in what is wanted of them.
     size_t workspace() const {
-        return parameters_[0].workspace(vectors(vectors(shape_.H, L), shape_.threads) * L);
+        const int units = vectors(vectors(shape_.H, L), shape_.threads) * L;
+        size_t most = 0;
+        for (int d = 0; d < D_; ++d) most = std::max(most, parameters_[d].workspace(units));
+        return most;
     }
 
     void make(int share, T* workspace) const {

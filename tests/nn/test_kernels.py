@@ -241,6 +241,23 @@ def test_gradients_of_some_inputs_alone():
         assert worst([got], [expected]) < 5e-14
 
 
+@main_cells
+@pytest.mark.parametrize("frozen", ["_l0", "_l0_reverse"])
+def test_directions_may_differ_in_what_is_frozen(cell, frozen):
+    """Each direction needs as much room as is wanted of it."""
+    net = network(cell, 33, 5, torch.float64, bidirectional=True)
+    names = [name + frozen for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    for name, parameter in net.named_parameters():
+        parameter.requires_grad_(name not in names)
+    x = torch.randn(9, 40, 33, dtype=torch.float64)
+    wanted = [p for p in net.parameters() if p.requires_grad]
+    upstream = torch.randn(9, 40, 10, dtype=torch.float64)
+    with reference():
+        expected = torch.autograd.grad(net(x)[0], wanted, upstream)
+    for _ in range(3):  # memory that an earlier call has left
+        assert worst(torch.autograd.grad(net(x)[0], wanted, upstream), expected) < 1e-12
+
+
 def test_what_is_frozen_costs_no_product():
     B, T, E, H = 2, 4, 3, 224  # large enough for torch's products, which can be counted
     net = network(LSTMCell(), E, H, torch.float64)

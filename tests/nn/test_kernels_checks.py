@@ -13,7 +13,7 @@ from torch import Tensor
 from unrolled.errors import ConfigError
 from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, kernels
 from unrolled.nn.cells import Weights
-from unrolled.nn.compiled import OPTIONS
+from unrolled.nn.compiled import name_of
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows, find_rows
 
@@ -129,7 +129,7 @@ def test_gradients_from_downstream_that_do_not_fit_are_refused():
 def test_anybody_may_call_the_operators_with_anything():
     cell, x, lengths = GRUCell(), torch.randn(B, T, E), torch.tensor([3, 1])
     tensors = [t for t in layer(cell) if t is not None]
-    names = ["GRUCell", *(getattr(cell, option) for option in OPTIONS[GRUCell])]
+    names = name_of(cell)
     y, h, *kept = torch.ops.unrolled.layer(x, lengths, tensors, names, 1, True)
     back = torch.ops.unrolled.layer_backward
     back(x, lengths, tensors, kept, [y, h], names, 1)

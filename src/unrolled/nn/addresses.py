@@ -24,6 +24,14 @@ def in_rows(x: Tensor) -> Tensor:
     return x if plain else in_memory(x)
 
 
+def laid_out_as(x: Tensor, width: int) -> Tensor:
+    """Room for (B, T, width), time first in memory where x (B, T, E) is: as torch.nn gives it."""
+    B, T, _ = x.shape
+    if x.stride(0) < x.stride(1):
+        return x.new_empty(T, B, width).transpose(0, 1)
+    return x.new_empty(B, T, width)
+
+
 def source(x: Tensor, weights: Tensor) -> dict[str, int]:
     """Where x (B, T, E) is, how far its rows and its steps are apart, and where W is."""
     return {

@@ -19,7 +19,9 @@ from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, 
 from unrolled.nn.kernel_layer import differentiable_gradients
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows, seen_rows
+from unrolled.nn.shapes import check_dims, check_is_tensor
 from unrolled.nn.transforms import is_cast, is_traced
+from unrolled.nn.unroll import with_both_biases
 
 LIBRARY = Library("unrolled", "DEF")  # type: ignore[no-untyped-call]
 LIBRARY.define(  # type: ignore[no-untyped-call]
@@ -54,6 +56,7 @@ def run_layer(
     cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
 ) -> tuple[Tensor, State]:
     """As layer.run_layer, in a graph."""
+    weights = [with_both_biases(own) for own in weights]
     first = first or zero_state(cell, weights, rows.count)
     tensors = [t for own in (*weights, first) for t in own if t is not None]
     learns = torch.is_grad_enabled() or is_traced()  # torch.jit.trace checks itself without
@@ -105,11 +108,13 @@ def _forward(
     x: Tensor, lengths: Tensor, tensors: list[Tensor], name: str, D: int, save: bool
 ) -> list[Tensor]:
     cell = _cell(name)
+    check_is_tensor("x", x)
+    check_dims("x", x, 3, "(B, T, E)")
     call = Call(cell, seen_rows(x, lengths), D)
     y, last, kept = call.forward(x, _spread(tensors, cell, D), save=save)
     places = x.size(0) * x.size(1)
     room = [_widened(t, places) for keep in kept for t in keep if save and t is not None]
-    return [y, *last, *room]
+    return [y.contiguous(), *last, *room]
 
 
 def _widened(kept: Tensor, places: int) -> Tensor:
@@ -138,9 +143,14 @@ def _backward(
     D: int,
 ) -> list[Tensor]:
     cell = _cell(name)
+    check_is_tensor("x", x)
+    check_dims("x", x, 3, "(B, T, E)")
     call = Call(cell, seen_rows(x, lengths), D)
-    N, used = call.rows.tokens, iter(room)
-    fields = [[next(used)[:N] if filled else None for filled in _keeps(cell)] for _ in range(D)]
+    N, keeps = call.rows.tokens, _keeps(cell)
+    if len(room) != sum(keeps) * D or any(t.dim() != 2 for t in room):
+        raise ConfigError(f"kept has {len(room)} tensors, but must have {sum(keeps) * D} matrices.")
+    used = iter(room)
+    fields = [[next(used)[:N] if filled else None for filled in keeps] for _ in range(D)]
     kept = [Kept(*own) for own in fields]
     spread = _spread(tensors, cell, D)
     wanted = [True, *(t is not None for t in spread)]

@@ -18,7 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from unrolled.errors import ConfigError
 from unrolled.nn import kernels
+from unrolled.nn.rows import find_rows
+from unrolled.nn.shapes import check_dims, check_is_tensor
 
 FORBIDDEN = -10_000.0  # finite: a sentence that no allowed path fits still has a path
 NUMBERS_AT_ONCE = 1 << 22  # of pair probabilities that are held at one time
@@ -85,6 +88,7 @@ class CRF(nn.Module):
 
     def _scores(self, emissions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Emissions with both ends' scores added (B, T, K), transitions with what is forbidden."""
+        check_chain(emissions, self.transitions, lengths)
         start: Tensor = self.start_transitions
         end: Tensor = self.end_transitions
         transitions: Tensor = self.transitions
@@ -101,6 +105,7 @@ class CRF(nn.Module):
 
 def path_scores(scores: Tensor, transitions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
     """s(x, y) of these tags (B, T): (B,) float64, for the sums of long sentences are large."""
+    check_is_tensor("tags", tags)
     real = torch.arange(tags.size(1)) < lengths[:, None]  # (B, T)
     here = scores.gather(2, tags[:, :, None])[:, :, 0].masked_fill(~real, 0.0)  # (B, T)
     moves = transitions[tags[:, :-1], tags[:, 1:]].masked_fill(~real[:, 1:], 0.0)  # (B, T-1)
@@ -122,6 +127,28 @@ class _SummedLogPartition(torch.autograd.Function):
 
 
 @torch.no_grad()
+def check_chain(emissions: Tensor, transitions: Tensor, lengths: Tensor) -> None:
+    """Refuse scores (B, T, K), moves (K, K) or lengths (B,) that do not fit one another."""
+    for name, value in (
+        ("emissions", emissions),
+        ("transitions", transitions),
+        ("lengths", lengths),
+    ):
+        check_is_tensor(name, value)
+    check_dims("emissions", emissions, 3, "(B, T, K)")
+    K = emissions.size(2)
+    if K == 0:
+        raise ConfigError(f"emissions has shape {tuple(emissions.shape)}, but must have tags.")
+    if transitions.shape != (K, K):
+        raise ConfigError(
+            f"transitions is of shape {tuple(transitions.shape)}, but must be ({K}, {K}), for the "
+            f"emissions are of {K} tags."
+        )
+    if lengths.dtype != torch.int64:
+        raise ConfigError(f"lengths is of {lengths.dtype}, but must be of torch.int64.")
+    find_rows(emissions, lengths)  # which looks at their values
+
+
 def crf_marginals(
     emissions: Tensor, transitions: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -130,6 +157,7 @@ def crf_marginals(
     Returns log Z (B,) in float64; P(y_t = j) (B, T, K), 0 in the padding; and
     P(y_t = i, y_{t+1} = j) summed over the steps of all sentences (K, K).
     """
+    check_chain(emissions, transitions, lengths)
     if kernels.can_take(emissions, transitions, lengths):
         return kernels.chain_sums(emissions, transitions, lengths)
     return crf_marginals_by_torch(emissions, transitions, lengths)
@@ -157,6 +185,7 @@ def crf_marginals_by_torch(
 @torch.no_grad()
 def log_partition(emissions: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
     """log Z (B,) in float64."""
+    check_chain(emissions, transitions, lengths)
     if kernels.can_take(emissions, transitions, lengths):
         return kernels.chain_log_z(emissions, transitions, lengths)
     logs, shifts = scan(emissions.transpose(0, 1)[:, None], transitions[None])
@@ -209,6 +238,7 @@ def n_best_paths(
     emissions: Tensor, transitions: Tensor, lengths: Tensor, *, n: int
 ) -> tuple[Tensor, Tensor]:
     """The n best paths (B, n, T) and their scores (B, n); −∞ where there are fewer."""
+    check_chain(emissions, transitions, lengths)
     if n == 1 and kernels.can_take(emissions, transitions, lengths):
         paths, best = kernels.chain_best(emissions, transitions, lengths)
         return paths[:, None], best[:, None]

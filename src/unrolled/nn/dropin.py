@@ -20,7 +20,7 @@ from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State
 from unrolled.nn.layer import is_reference
 from unrolled.nn.recurrent import Stack, check_names
 from unrolled.nn.rows import Lengths
-from unrolled.nn.shapes import listed
+from unrolled.nn.shapes import check_is_tensor, listed
 from unrolled.nn.transforms import is_cast, is_kept, is_transformed
 from unrolled.nn.unroll import FUSED
 
@@ -86,6 +86,7 @@ class _DropIn(Stack):
         if isinstance(input, fx.Proxy):
             return self._as_leaf(input, hx=hx, lengths=lengths, padding=padding)
         if lengths is None and padding == "right" and self._leaves_to_torch(input):
+            self.check_weights()  # which torch does not
             return super().forward(input, hx)  # type: ignore[no-any-return]
         state = _as_state(hx)
         y: Tensor | PackedSequence
@@ -112,24 +113,20 @@ class _DropIn(Stack):
     def _run_tensor(
         self, x: Tensor, state: State | None, lengths: Lengths | None, padding: str
     ) -> tuple[Tensor, State]:
-        if not isinstance(x, Tensor):
-            raise ConfigError(
-                f"input is of {type(x).__name__}, but must be a tensor or a PackedSequence."
-            )
-        if x.dim() == 2:
+        if isinstance(x, Tensor) and x.dim() == 2:
             return self._run_row(x, state, lengths, padding)
         self._check_input(x, "input", ("B", "T") if self.batch_first else ("T", "B"))
         if self.batch_first:
             return self.run_padded(x, lengths, state, padding)
         y, last = self.run_padded(x.transpose(0, 1), lengths, state, padding)
-        return y.transpose(0, 1), last
+        return y.transpose(0, 1).contiguous(), last
 
     def _run_row(
         self, x: Tensor, state: State | None, lengths: Lengths | None, padding: str
     ) -> tuple[Tensor, State]:
         """One row (T, E), its states (L·D, H)."""
         self._check_input(x, "input", ("T",))
-        if state is not None and any(isinstance(s, Tensor) and s.dim() != 2 for s in state):
+        if state is not None and any(s.dim() != 2 for s in state):
             raise ConfigError(
                 f"hx has the shapes {listed(s.shape for s in state)}, but input is one row, "
                 "(T, E): hx must have two axes, layers · directions and hidden_size."
@@ -227,15 +224,17 @@ TORCHS: tuple[type[nn.Module], ...] = (nn.LSTM, nn.GRU, nn.RNN)
 
 def _as_state(hx: Any) -> State | None:
     """hx as our engine has it: a tuple of tensors, or None."""
-    if hx is None or isinstance(hx, tuple):
-        return hx
-    if isinstance(hx, Tensor):
-        return (hx,)
-    if isinstance(hx, list):
-        return tuple(hx)
-    raise ConfigError(
-        f"hx is {hx!r} of {type(hx).__name__}, but must be a tensor, or a tuple (h, c) for LSTM."
-    )
+    if hx is None:
+        return None
+    if not isinstance(hx, Tensor | tuple | list):
+        raise ConfigError(
+            f"hx is {hx!r} of {type(hx).__name__}, but must be a tensor, or a tuple (h, c) for "
+            "LSTM."
+        )
+    state = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+    for each in state:
+        check_is_tensor("a value of hx", each)
+    return state
 
 
 def _check_packed(x: PackedSequence) -> None:

@@ -16,12 +16,20 @@ from torch import Tensor
 
 from unrolled.errors import ConfigError
 from unrolled.native import module as _kernels
-from unrolled.nn.addresses import address, h_and_c, if_any, in_memory, in_rows, source
+from unrolled.nn.addresses import (
+    address,
+    h_and_c,
+    if_any,
+    in_memory,
+    in_rows,
+    laid_out_as,
+    source,
+)
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
 from unrolled.nn.kernel_gradients import WEIGHTS, Gradients, check_backward, what_is_kept
 from unrolled.nn.kernel_gradients import Kept as Kept
 from unrolled.nn.rows import Rows, find_rows
-from unrolled.nn.shapes import check_alike, check_dims, check_layer, check_tensor
+from unrolled.nn.shapes import check_dims, check_layer, check_tensor
 from unrolled.nn.threads import threads
 from unrolled.nn.transforms import is_ordinary
 
@@ -69,8 +77,7 @@ class Call(NamedTuple):
 
     def check(self, x: Tensor, weights: Sequence[Weights], first: Sequence[Tensor]) -> None:
         """ConfigError unless all that the kernels will read is there, and of the right size."""
-        check_layer(self.cell, weights, x, first or None)
-        check_alike([t for own in (*weights, first) for t in own if t is not None], x)
+        check_layer(self.cell, weights, x, first, alike=True)
         rows = self.rows
         if x.shape[:2] != (rows.count, rows.steps):
             raise ConfigError(
@@ -106,9 +113,10 @@ class Call(NamedTuple):
         """
         every, first = self.split(tensors)
         self.check(x, every, first)
-        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
+        B, _, E = x.shape
+        D, x = self.directions, in_rows(x)
         H = every[0].hh.size(1)
-        y = x.new_empty(B, T, D * H)
+        y = laid_out_as(x, D * H)
         last = [x.new_empty(D, B, H) for _ in range(self.cell.state_size)]
         few = not ready and self.rows.tokens < FEW_TOKENS
         kept = [self._keep(x, weights, save, few) for weights in every]
@@ -131,8 +139,8 @@ class Call(NamedTuple):
                 cells=address(keep.cells),
                 before=address(keep.before),
                 y=y.data_ptr() + d * H * y.element_size(),
-                y_row=T * D * H,
-                y_step=D * H,
+                y_row=y.stride(0),
+                y_step=y.stride(1),
                 last_h=last_h,
                 last_c=last_c,
                 E=E,
@@ -176,7 +184,9 @@ class Call(NamedTuple):
         H, fields = every[0].hh.size(1), len(Weights._fields)
         check_backward(self.cell, self.rows, x, H, kept=kept, upstream=upstream, directions=D)
         kept = [Kept(*map(if_any, keep)) for keep in kept]
-        dy, *dlast = map(if_any, upstream)
+        dy = None if upstream[0] is None else in_rows(upstream[0])
+        y_row, y_step = (0, 0) if dy is None else dy.stride()[:2]
+        dlast = [*map(if_any, upstream[1:])]
         own = H <= OWN_UNITS
         dx = x.new_empty(B, T, E) if wanted[0] and own else None
         dfirst = [
@@ -199,8 +209,8 @@ class Call(NamedTuple):
                 cells=address(keep.cells),
                 before=address(keep.before),
                 dy=0 if dy is None else dy.data_ptr() + d * H * dy.element_size(),
-                y_row=T * D * H,
-                y_step=D * H,
+                y_row=y_row,
+                y_step=y_step,
                 dlast_h=dlast_h,
                 dlast_c=dlast_c,
                 dfirst_h=dfirst_h,

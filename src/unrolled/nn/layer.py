@@ -15,7 +15,7 @@ from unrolled.nn import compiled, kernel_layer, kernels
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.rows import Rows
 from unrolled.nn.shapes import check_layer, whole_biases
-from unrolled.nn.transforms import in_graph, is_kept, is_traced, is_transformed
+from unrolled.nn.transforms import in_graph, is_cast, is_kept, is_traced, is_transformed
 from unrolled.nn.unroll import has_fused, unroll
 
 
@@ -64,7 +64,7 @@ def run_layer(
     graph = in_graph() and not plain and not _is_for_torch(cell, rows)
     if graph and compiled.can_run(cell, weights, x, first):
         return compiled.run_layer(cell, weights, x, first, rows)
-    check_layer(cell, weights, x, first)  # which the kernels do themselves
+    check_layer(cell, weights, x, first or (), alike=not is_cast())  # as the kernels do
     return unroll(cell, weights, x, first, rows, plain=plain)
 
 

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from unrolled.errors import ConfigError
 from unrolled.nn import kernels
+from unrolled.nn.shapes import check_dims, check_is_tensor, have_shapes, listed
 
 ROWS_AT_ONCE = 256  # without gradients: bounds the memory that scores of long texts need
 
@@ -36,6 +38,7 @@ def summed_nats(
     hidden (N, H), weight (V, H), bias (V,), targets (N,). One (N, V) array serves as logits, as
     probabilities and as their gradient: an ordinary log-softmax makes three.
     """
+    _check(hidden, weight, bias, targets)
     total: Tensor = _SummedNats.apply(  # type: ignore[no-untyped-call]
         hidden, weight, bias, targets, smoothing
     )
@@ -45,12 +48,29 @@ def summed_nats(
 @torch.no_grad()
 def token_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy of each row (N,), without gradients and with bounded memory."""
+    _check(hidden, weight, bias, targets)
     nats = hidden.new_empty(len(targets))
     for start in range(0, len(targets), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         z = torch.addmm(bias, hidden[rows], weight.t())  # (n, V)
         nats[rows] = z.logsumexp(dim=1) - z.gather(1, targets[rows, None])[:, 0]
     return nats
+
+
+def _check(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> None:
+    """Refuse what is not of the shapes that summed_nats names."""
+    names = ("hidden", "weight", "bias", "targets")
+    given = (hidden, weight, bias, targets)
+    for name, value in zip(names, given, strict=True):
+        check_is_tensor(name, value)
+    check_dims("hidden", hidden, 2, "(N, H)")
+    check_dims("weight", weight, 2, "(V, H)")
+    (N, H), V = hidden.shape, weight.size(0)
+    if not have_shapes(given, [(N, H), (V, H), (V,), (N,)]):
+        raise ConfigError(
+            f"hidden, weight, bias and targets have the shapes {listed(t.shape for t in given)}, "
+            f"but must have ({N}, {H}), (V, {H}), (V,) and ({N},)."
+        )
 
 
 def _soften(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:

@@ -17,6 +17,7 @@ from unrolled.nn.addresses import in_memory
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.layer import run_layer
 from unrolled.nn.rows import Lengths, Rows
+from unrolled.nn.shapes import check_is_tensor, whole_biases
 from unrolled.nn.threads import threads
 
 RunLayer = Callable[[int, Tensor, State | None, Rows], tuple[Tensor, State]]
@@ -26,11 +27,13 @@ Run = Callable[[Tensor, Lengths | None, State | None, RunLayer | None], tuple[Te
 class Prepared:
     """A stack as it was when this was made, for calls without gradients and without dropout.
 
-    layers: each one's directions; run: the stack's own way, with another one to run a layer.
+    layers: each one's directions, which fit one another; run: the stack's own way, with another
+    one to run a layer.
     """
 
     def __init__(self, cell: Cell, layers: Sequence[Sequence[Weights]], run: Run) -> None:
         self._cell, self._run, self._directions = cell, run, len(layers[0])
+        layers = [[*map(whole_biases, layer)] for layer in layers]
         like = layers[0][0]
         self._dtype, self._input_size, self._H = like.ih.dtype, like.ih.size(1), like.hh.size(1)
         self._weights = [[_copied(weights) for weights in layer] for layer in layers]
@@ -50,6 +53,8 @@ class Prepared:
         A learned first state is the one that the stack has now.
         """
         given = state or ()
+        for each in (x, *given):
+            check_is_tensor("x or a value of state", each)
         ready = self._packed and kernels.can_run(self._cell, [], x, state)
         wrong = [t.dtype for t in (x, *given) if t.dtype != self._dtype]
         if ready and wrong:
@@ -81,6 +86,8 @@ class Prepared:
                 "This stack is bidirectional, but only one that reads forward can step: what comes "
                 "after a token is not known yet. Build it with bidirectional=False."
             )
+        for each in (x, *state):
+            check_is_tensor("x or a value of state", each)
         if not self._packed or not kernels.can_run(self._cell, [], x, state):
             y, state = self._run(x[:, None], None, state, self._run_plain)
             return y[:, 0], state

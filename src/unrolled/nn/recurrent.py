@@ -12,7 +12,13 @@ from unrolled.nn.dropout import check_share, drop
 from unrolled.nn.layer import run_layer
 from unrolled.nn.prepared import Prepared, RunLayer
 from unrolled.nn.rows import Lengths, find_rows, moved_left, moved_right
-from unrolled.nn.shapes import have_shapes, listed
+from unrolled.nn.shapes import (
+    check_is_tensor,
+    check_layer,
+    have_shapes,
+    listed,
+    whole_biases,
+)
 from unrolled.nn.transforms import is_cast
 
 COMBINES = ("concat", "mean")
@@ -140,10 +146,12 @@ class Stack(nn.Module):
         """What this layer reads: x, or what the one below gave, with dropout in training."""
         if layer == 0 or not self.training:
             return y
-        return drop(y, self.dropout, variational=self.variational)
+        # However y lies in memory, the same numbers are drawn for the same places.
+        return drop(y.contiguous(), self.dropout, variational=self.variational)
 
     def _check_input(self, x: Tensor, name: str, axes: tuple[str, ...]) -> None:
         """Refuse x unless it is of these axes and the inputs, in the type of the weights."""
+        check_is_tensor(name, x)
         like = self._weight(self._names[0][0][0])
         if like is None:
             raise ConfigError("weight_ih_l0 is None, but must be a matrix.")
@@ -183,8 +191,20 @@ class Stack(nn.Module):
             return None
         return self._parameters[name] if name in self._parameters else getattr(self, name)
 
+    def check_weights(self) -> None:
+        """Refuse weights that do not fit one another."""
+        size: int | None = None
+        for layer in range(self.layers):
+            weights = [*map(whole_biases, self._weights(layer))]
+            ih = weights[0].ih
+            if size is None:
+                size = ih.size(-1) if ih.dim() else 0
+            check_layer(self.cell, weights, ih.new_empty(0, 1, size), (), alike=True)
+            size = weights[0].hh.size(1) * (len(weights) if self.combine == "concat" else 1)
+
     def prepared(self) -> Prepared:
         """This stack, with the weights it has now, for many calls without gradients."""
+        self.check_weights()
         return Prepared(self.cell, [self._weights(layer) for layer in range(self.layers)], self.run)
 
     def run_padded(
@@ -215,9 +235,8 @@ class Stack(nn.Module):
         return [(states, B, size) for size in sizes(self.cell, self._weights(0)[0])]
 
     def _checked(self, state: State, B: int) -> State:
-        if not all(isinstance(s, Tensor) for s in state):
-            kinds = ", ".join(type(s).__name__ for s in state)
-            raise ConfigError(f"state has values of {kinds}, but must be of tensors.")
+        for each in state:
+            check_is_tensor("a value of state", each)
         shapes = self._state_shapes(B)
         if not have_shapes(state, shapes):
             raise ConfigError(

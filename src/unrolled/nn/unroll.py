@@ -111,6 +111,7 @@ def run_fused(
     """The same by torch's compiled code."""
     if not rows.dense and cell.state_size == 2:
         x, weights = _hold_cell(x, weights, rows)
+    weights = with_both_biases(weights)
     first = [s[None] for s in state]  # each (1, B, H): torch counts layers
     parameters = [w for w in weights if w is not None]
     layers, dropout, train, bidirectional, batch_first = 1, 0.0, False, False, True
@@ -129,6 +130,16 @@ def run_fused(
         each = torch.arange(y.size(0), device=y.device)
         last[0] = y[each, rows.last][None]
     return y, tuple(s[0] for s in last)
+
+
+def with_both_biases(weights: Weights) -> Weights:
+    """Or none: torch's code takes no others."""
+    bias_ih, bias_hh = weights.bias_ih, weights.bias_hh
+    if bias_ih is None and bias_hh is not None:
+        return weights._replace(bias_ih=torch.zeros_like(bias_hh))
+    if bias_hh is None and bias_ih is not None:
+        return weights._replace(bias_hh=torch.zeros_like(bias_ih))
+    return weights
 
 
 def _hold_cell(x: Tensor, weights: Weights, rows: Rows) -> tuple[Tensor, Weights]:

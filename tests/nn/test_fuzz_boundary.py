@@ -1,0 +1,27 @@
+"""Some random calls of all that leads to the kernels; fuzz_boundary.py runs any number."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
+
+PROGRAM = Path(__file__).with_name("fuzz_boundary.py")
+
+
+def fuzz(*options: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, for a crash ends the one it happens in."""
+    command = [sys.executable, PROGRAM, *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+
+
+def test_no_call_crashes_or_gives_wrong_numbers():
+    done = fuzz("--cases", "1500", "--seed", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_case_is_a_function_of_the_seed_and_its_number():
+    told = [fuzz("--seed", "3", "--only", number).stdout for number in ("12", "12", "13")]
+    assert told[0] == told[1] != told[2]
