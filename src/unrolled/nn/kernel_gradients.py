@@ -94,3 +94,19 @@ class Gradients(NamedTuple):
                 torch.mm(inner.t(), before, out=hh[by_h:])
             elif keep.inner is not None:
                 torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
+
+
+def gradient_by_x(results: Sequence[Gradients], every: Sequence[Weights], rows: Rows) -> Tensor:
+    """The gradient of x (B, T, E), 0 in the padding, from those of all directions' gates."""
+    flat: Tensor | None = None
+    for result, weights in zip(results, every, strict=True):
+        assert result.gates is not None
+        if flat is None:
+            flat = result.gates @ weights.ih  # (N, E)
+        else:
+            flat.addmm_(result.gates, weights.ih)
+    assert flat is not None
+    B, T, E = rows.count, rows.steps, flat.size(1)
+    if rows.dense:
+        return flat.view(B, T, E)
+    return flat.new_zeros(B * T, E).index_copy_(0, rows.places, flat).view(B, T, E)

@@ -26,7 +26,13 @@ from unrolled.nn.addresses import (
     source,
 )
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
-from unrolled.nn.kernel_gradients import WEIGHTS, Gradients, check_backward, what_is_kept
+from unrolled.nn.kernel_gradients import (
+    WEIGHTS,
+    Gradients,
+    check_backward,
+    gradient_by_x,
+    what_is_kept,
+)
 from unrolled.nn.kernel_gradients import Kept as Kept
 from unrolled.nn.rows import Rows, find_rows
 from unrolled.nn.shapes import check_dims, check_layer, check_tensor
@@ -236,7 +242,7 @@ class Call(NamedTuple):
             for result, keep in zip(results, kept, strict=True):
                 result.multiply(flat, keep)
             if wanted[0]:
-                dx = self._by_x(results, every)
+                dx = gradient_by_x(results, every, self.rows)
         asked = [wanted[1 + d * fields : 1 + (d + 1) * fields] for d in range(D)]
         by_weights = [r.of_weights(a) for r, a in zip(results, asked, strict=True)]
         return [dx, *(t for own in by_weights for t in own), *dfirst]
@@ -262,21 +268,6 @@ class Call(NamedTuple):
             gates=None if own else weights.hh.new_empty(N, width),
             inner=None if own or not after else weights.hh.new_empty(N, H),
         )
-
-    def _by_x(self, results: Sequence[Gradients], every: Sequence[Weights]) -> Tensor:
-        """The gradient of x (B, T, E), 0 in the padding, from those of all directions' gates."""
-        flat: Tensor | None = None
-        for result, weights in zip(results, every, strict=True):
-            assert result.gates is not None
-            if flat is None:
-                flat = result.gates @ weights.ih  # (N, E)
-            else:
-                flat.addmm_(result.gates, weights.ih)
-        assert flat is not None
-        B, T, E = self.rows.count, self.rows.steps, flat.size(1)
-        if self.rows.dense:
-            return flat.view(B, T, E)
-        return flat.new_zeros(B * T, E).index_copy_(0, self.rows.places, flat).view(B, T, E)
 
 
 def can_take(first: Tensor, second: Tensor, places: Tensor) -> bool:
