@@ -110,3 +110,28 @@ def gradient_by_x(results: Sequence[Gradients], every: Sequence[Weights], rows: 
     if rows.dense:
         return flat.view(B, T, E)
     return flat.new_zeros(B * T, E).index_copy_(0, rows.places, flat).view(B, T, E)
+
+
+def room_for(
+    cell: Cell, rows: Rows, weights: Weights, asked: Sequence[bool], *, own: bool
+) -> Gradients:
+    """Room for one direction's gradients, those that are asked for."""
+
+    def room(weight: Tensor | None, wanted: bool) -> Tensor | None:
+        return None if weight is None or not wanted else weight.new_empty(weight.shape)
+
+    N, (width, H) = rows.tokens, weights.hh.shape
+    ih, hh, bias_ih, bias_hh, peephole = asked[:WEIGHTS]
+    after = isinstance(cell, GRUCell) and cell.reset == "after"
+    bias = room(weights.bias_ih, bias_ih)
+    if bias is None and not after:
+        bias = room(weights.bias_hh, bias_hh)
+    return Gradients(
+        ih=room(weights.ih, ih),
+        hh=room(weights.hh, hh),
+        bias=bias,
+        state_bias=room(weights.bias_hh, bias_hh and after),
+        peephole=room(weights.peephole, peephole),
+        gates=None if own else weights.hh.new_empty(N, width),
+        inner=None if own or not after else weights.hh.new_empty(N, H),
+    )

@@ -28,9 +28,9 @@ from unrolled.nn.addresses import (
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
 from unrolled.nn.kernel_gradients import (
     WEIGHTS,
-    Gradients,
     check_backward,
     gradient_by_x,
+    room_for,
     what_is_kept,
 )
 from unrolled.nn.kernel_gradients import Kept as Kept
@@ -201,7 +201,7 @@ class Call(NamedTuple):
         make = _kernels.Backward64 if x.dtype == torch.float64 else _kernels.Backward32
         directions, results = [], []
         for d, (weights, keep) in enumerate(zip(every, kept, strict=True)):
-            result = self._room(weights, wanted[1 + d * fields :], own)
+            result = room_for(self.cell, self.rows, weights, wanted[1 + d * fields :], own=own)
             _, first_c = h_and_c(first, d)
             dlast_h, dlast_c = h_and_c(dlast, d)
             dfirst_h, dfirst_c = h_and_c(dfirst, d)
@@ -246,28 +246,6 @@ class Call(NamedTuple):
         asked = [wanted[1 + d * fields : 1 + (d + 1) * fields] for d in range(D)]
         by_weights = [r.of_weights(a) for r, a in zip(results, asked, strict=True)]
         return [dx, *(t for own in by_weights for t in own), *dfirst]
-
-    def _room(self, weights: Weights, asked: Sequence[bool], own: bool) -> Gradients:
-        """Room for one direction's gradients, those that are asked for."""
-
-        def room(weight: Tensor | None, wanted: bool) -> Tensor | None:
-            return None if weight is None or not wanted else weight.new_empty(weight.shape)
-
-        N, (width, H) = self.rows.tokens, weights.hh.shape
-        ih, hh, bias_ih, bias_hh, peephole = asked[:WEIGHTS]
-        after = isinstance(self.cell, GRUCell) and self.cell.reset == "after"
-        bias = room(weights.bias_ih, bias_ih)
-        if bias is None and not after:
-            bias = room(weights.bias_hh, bias_hh)
-        return Gradients(
-            ih=room(weights.ih, ih),
-            hh=room(weights.hh, hh),
-            bias=bias,
-            state_bias=room(weights.bias_hh, bias_hh and after),
-            peephole=room(weights.peephole, peephole),
-            gates=None if own else weights.hh.new_empty(N, width),
-            inner=None if own or not after else weights.hh.new_empty(N, H),
-        )
 
 
 def can_take(first: Tensor, second: Tensor, places: Tensor) -> bool:
