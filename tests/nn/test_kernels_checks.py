@@ -17,7 +17,7 @@ from unrolled.nn.compiled import name_of
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows, find_rows
 
-pytestmark = needs_kernels
+pytestmark = [needs_kernels, pytest.mark.arithmetic]
 
 B, T, E, H = 2, 3, 4, 5
 

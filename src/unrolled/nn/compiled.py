@@ -20,7 +20,7 @@ from unrolled.nn.kernel_layer import differentiable_gradients
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import Rows, seen_rows
 from unrolled.nn.shapes import check_dims, check_is_tensor
-from unrolled.nn.transforms import is_cast, is_traced
+from unrolled.nn.transforms import is_batched, is_cast, is_traced
 from unrolled.nn.unroll import with_both_biases
 
 LIBRARY = Library("unrolled", "DEF")  # type: ignore[no-untyped-call]
@@ -174,7 +174,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
 def _gradients(ctx: Any, upstream: list[Tensor | None]) -> tuple[Any, ...]:
     x, lengths, *saved = ctx.saved_tensors
     tensors, kept = saved[: ctx.count], saved[ctx.count :]
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or any(u is not None and is_batched(u) for u in upstream):
         return _differentiable(ctx, x, lengths, tensors, upstream)
     dx, *result = torch.ops.unrolled.layer_backward(
         x, lengths, tensors, kept, upstream[: ctx.outputs], ctx.name, ctx.D

@@ -33,6 +33,12 @@ def is_transformed() -> bool:
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
+def is_batched(tensor: Tensor) -> bool:
+    """Whether a tensor stands for many, as gradients of many losses at once do."""
+    functorch = torch._C._functorch
+    return functorch.is_batchedtensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
+
+
 def is_cast() -> bool:
     """Whether torch chooses the types of what operators compute with."""
     return torch.is_autocast_enabled("cpu")
