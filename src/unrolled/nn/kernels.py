@@ -34,7 +34,7 @@ from unrolled.nn.kernel_gradients import (
     what_is_kept,
 )
 from unrolled.nn.kernel_gradients import Kept as Kept
-from unrolled.nn.rows import Rows, find_rows
+from unrolled.nn.rows import Rows, seen_rows
 from unrolled.nn.shapes import check_dims, check_layer, check_tensor
 from unrolled.nn.threads import threads
 from unrolled.nn.transforms import is_ordinary
@@ -326,7 +326,7 @@ def _chain(
     check_dims("scores", scores, 3, "(B, T, K)")
     B, T, K = scores.shape
     check_tensor("transitions", transitions, (K, K), scores)
-    own = find_rows(scores, lengths).lengths  # checked, and no other thread's
+    own = seen_rows(scores, lengths).lengths  # checked, and no other thread's
     whole, moves = in_memory(scores), in_memory(transitions)
     make = _kernels.Chain64 if scores.dtype == torch.float64 else _kernels.Chain32
     chain = make(

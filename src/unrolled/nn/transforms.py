@@ -15,7 +15,12 @@ from torch.autograd import forward_ad
 
 def in_graph() -> bool:
     """Whether operators are written down, or looked at by a dispatch mode."""
-    return torch.compiler.is_compiling() or is_kept() or torch._C._len_torch_dispatch_stack() > 0
+    return torch.compiler.is_compiling() or is_kept() or is_watched()
+
+
+def is_watched() -> bool:
+    """Whether a dispatch mode looks at every operator."""
+    return torch._C._len_torch_dispatch_stack() > 0
 
 
 def is_kept() -> bool:
