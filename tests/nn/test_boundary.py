@@ -553,6 +553,27 @@ def test_a_softmax_with_the_negative_bit_and_without_memory():
         )
 
 
+# ------------------------------------------------------------------ states
+
+
+@every_kind
+def test_states_are_looked_at_before_torchs_own_forward(kind):
+    """Which runs for other types, and asks whatever it is given for its axes."""
+    mine, theirs = (net.bfloat16() for net in twins(kind))
+    x, h = rows().bfloat16(), torch.randn(1, B, H).bfloat16()
+    state = (h, h) if kind == "LSTM" else h
+    same(parts(mine(x, state)), parts(theirs(x, state)))
+    same(parts(mine(x, [h] * (2 if kind == "LSTM" else 1))), parts(theirs(x, state)))
+    for hx, message in (
+        ([[[0.0]]], "a value of hx is .* but must be a tensor"),
+        (3, "hx is 3 of int, but must be a tensor"),
+        ((h, h, h), "hx has 3 tensors, but must have"),
+        ((), "hx has 0 tensors, but must have"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            mine(x, hx)
+
+
 # ------------------------------------------------------------------ what came out wrong in silence
 
 

@@ -143,6 +143,26 @@ def test_anybody_may_call_the_operators_with_anything():
         )
 
 
+def test_the_sizes_of_a_graph_are_those_of_a_call_that_could_run():
+    """Where a tensor has no memory, only sizes are worked out; x may be None in the schema."""
+    cell, lengths = LSTMCell(), torch.tensor([3, 1], device="meta")
+    x = torch.randn(B, T, E, device="meta")
+    tensors = [t.to("meta") for t in layer(cell) if t is not None]
+    forward, back = torch.ops.unrolled.layer, torch.ops.unrolled.layer_backward
+    y, h, c, *kept = forward(x, lengths, tensors, name_of(cell), 1, True)
+    assert [t.shape for t in (y, h, c)] == [(B, T, H), (1, B, H), (1, B, H)]
+    for wrong_x, wrong_tensors, message in (
+        (None, tensors, "x is None of NoneType, but must be a tensor"),
+        (x[0], tensors, r"x is of shape \(3, 4\), but must be \(B, T, E\)"),
+        (x, tensors[:1], "there are 1 tensors for 1 directions"),
+        (x, [tensors[0], tensors[2], *tensors[2:]], r"weight_hh is of shape \(20,\)"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            forward(wrong_x, lengths, wrong_tensors, name_of(cell), 1, True)
+        with pytest.raises(ConfigError, match=message):
+            back(wrong_x, lengths, wrong_tensors, kept, [y, h, c], name_of(cell), 1)
+
+
 # ------------------------------------------------------------------ biases
 
 

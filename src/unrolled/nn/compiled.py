@@ -98,6 +98,18 @@ def _spread(tensors: list[Tensor], cell: Cell, directions: int) -> list[Tensor |
     return [*result, *tensors[end:]]
 
 
+def _checked(
+    x: Tensor, tensors: list[Tensor], name: str, D: int
+) -> tuple[Cell, list[Tensor | None]]:
+    """The cell, and the tensors spread out, of a call whose tensors have their axes."""
+    check_is_tensor("x", x)
+    check_dims("x", x, 3, "(B, T, E)")
+    cell = _cell(name)
+    spread = _spread(tensors, cell, D)
+    check_dims("weight_hh", tensors[1], 2, "(G·H, H)")
+    return cell, spread
+
+
 def _keeps(cell: Cell) -> tuple[bool, bool, bool, bool]:
     """Which fields of kernels.Kept the cell fills."""
     has_inner = isinstance(cell, GRUCell) and cell.reset != "none"
@@ -107,11 +119,9 @@ def _keeps(cell: Cell) -> tuple[bool, bool, bool, bool]:
 def _forward(
     x: Tensor, lengths: Tensor, tensors: list[Tensor], name: str, D: int, save: bool
 ) -> list[Tensor]:
-    cell = _cell(name)
-    check_is_tensor("x", x)
-    check_dims("x", x, 3, "(B, T, E)")
+    cell, spread = _checked(x, tensors, name, D)
     call = Call(cell, seen_rows(x, lengths), D)
-    y, last, kept = call.forward(x, _spread(tensors, cell, D), save=save)
+    y, last, kept = call.forward(x, spread, save=save)
     places = x.size(0) * x.size(1)
     room = [_widened(t, places) for keep in kept for t in keep if save and t is not None]
     return [y.contiguous(), *last, *room]
@@ -127,7 +137,8 @@ def _widened(kept: Tensor, places: int) -> Tensor:
 def _forward_sizes(
     x: Tensor, lengths: Tensor, tensors: list[Tensor], name: str, D: int, save: bool
 ) -> list[Tensor]:
-    cell, (B, T, _), H = _cell(name), x.shape, tensors[1].size(1)
+    cell, _ = _checked(x, tensors, name, D)
+    (B, T, _), H = x.shape, tensors[1].size(1)
     widths = [cell.gates * H, *[H] * (sum(_keeps(cell)) - 1)] * (D if save else 0)
     last = [x.new_empty(D, B, H) for _ in range(cell.state_size)]
     return [x.new_empty(B, T, D * H), *last, *(x.new_empty(B * T, width) for width in widths)]
@@ -142,9 +153,7 @@ def _backward(
     name: str,
     D: int,
 ) -> list[Tensor]:
-    cell = _cell(name)
-    check_is_tensor("x", x)
-    check_dims("x", x, 3, "(B, T, E)")
+    cell, spread = _checked(x, tensors, name, D)
     call = Call(cell, seen_rows(x, lengths), D)
     N, keeps = call.rows.tokens, _keeps(cell)
     if len(room) != sum(keeps) * D or any(t.dim() != 2 for t in room):
@@ -152,13 +161,21 @@ def _backward(
     used = iter(room)
     fields = [[next(used)[:N] if filled else None for filled in keeps] for _ in range(D)]
     kept = [Kept(*own) for own in fields]
-    spread = _spread(tensors, cell, D)
     wanted = [True, *(t is not None for t in spread)]
     result = call.backward(x, spread, kept, upstream, wanted)
     return [g.contiguous() for g in result if g is not None]
 
 
-def _backward_sizes(x: Tensor, lengths: Tensor, tensors: list[Tensor], *_: Any) -> list[Tensor]:
+def _backward_sizes(
+    x: Tensor,
+    lengths: Tensor,
+    tensors: list[Tensor],
+    room: list[Tensor],
+    upstream: list[Tensor | None],
+    name: str,
+    D: int,
+) -> list[Tensor]:
+    _checked(x, tensors, name, D)
     return [t.new_empty(t.shape) for t in (x, *tensors)]
 
 

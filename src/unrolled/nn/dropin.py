@@ -85,16 +85,25 @@ class _DropIn(Stack):
         """
         if isinstance(input, fx.Proxy):
             return self._as_leaf(input, hx=hx, lengths=lengths, padding=padding)
+        state = _as_state(hx)
         if lengths is None and padding == "right" and self._leaves_to_torch(input):
             self.check_weights()  # which torch does not
-            return super().forward(input, hx)  # type: ignore[no-any-return]
-        state = _as_state(hx)
+            return super().forward(input, self._as_torchs(state))  # type: ignore[no-any-return]
         y: Tensor | PackedSequence
         if isinstance(input, PackedSequence):
             y, last = self._run_packed(input, state, lengths, padding)
         else:
             y, last = self._run_tensor(input, state, lengths, padding)
         return y, last if self.cell.state_size == 2 else last[0]
+
+    def _as_torchs(self, state: State | None) -> Tensor | State | None:
+        """A state as torch.nn's layers take and give it: h, or (h, c) for LSTM."""
+        if state is not None and len(state) != self.cell.state_size:
+            raise ConfigError(
+                f"hx has {len(state)} tensors, but must have {self.cell.state_size}: "
+                f"{type(self).__name__} takes {'(h, c)' if self.cell.state_size == 2 else 'h'}."
+            )
+        return state[0] if state is not None and self.cell.state_size == 1 else state
 
     @property
     def _is_torchs(self) -> bool:
