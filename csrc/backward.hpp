@@ -28,7 +28,7 @@ inline Vec<T> slope(Activation activation, Vec<T> y) {
     switch (activation) {
         case Activation::tanh: return T(1) - y * y;
         case Activation::sigmoid: return y * (T(1) - y);
-        case Activation::relu: return y > T(0) ? splat<T>(1) : Vec<T>{};
+        case Activation::relu: return y <= T(0) ? Vec<T>{} : splat<T>(1);  // NaN passes, as with torch
         case Activation::leaky_relu: return y > T(0) ? splat<T>(1) : splat<T>(T(0.01));
         default: return splat<T>(1);
     }

@@ -23,7 +23,7 @@ inline Vec<T> activate(Activation activation, Vec<T> x) {
     switch (activation) {
         case Activation::tanh: return vtanh<T>(x);
         case Activation::sigmoid: return vsigmoid<T>(x);
-        case Activation::relu: return x > T(0) ? x : (x != x ? x : Vec<T>{});
+        case Activation::relu: return x <= T(0) ? Vec<T>{} : x;
         case Activation::leaky_relu: return x > T(0) ? x : T(0.01) * x;
         default: return x;
     }

@@ -67,6 +67,23 @@ def test_the_kernels_are_what_runs():
 
 @every_type
 @every_variant
+def test_nan_goes_where_it_goes_by_the_equations(cell, dtype):
+    """One NaN in x: the same numbers are NaN forward and back, the others are as near as ever."""
+    net, x = network(cell, 3, 5, dtype), torch.randn(2, 6, 3, dtype=dtype)
+    x[1, 3, 0] = torch.nan
+    call = (net, x.requires_grad_(), None, first_states(net, 2))
+    call = (*call, random_upstream(*call))
+    expected = by_reference(*call)
+    for name in SETS:
+        with instructions(name):
+            for got, right in zip(with_gradients(*call), expected, strict=True):
+                torch.testing.assert_close(
+                    got, right, rtol=0, atol=ROUNDING[dtype], equal_nan=True, msg=name
+                )
+
+
+@every_type
+@every_variant
 @pytest.mark.parametrize(("H", "E"), [(1, 7), (3, 1), (7, 33), (33, 65), (65, 3)])
 def test_every_variant_and_size(cell, H, E, dtype):
     lengths = torch.tensor(BATCHES["ragged"])
