@@ -1,7 +1,7 @@
 """Where the rows of a batch end: all that recurrent layers need to know of padding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,9 @@ class Rows:
     device: torch.device
     values: Sequence[int] = ()  # the lengths as they were, each in 1..T; none: all are T
     unseen: Tensor | None = None  # the lengths (B,) in a graph, which has no values yet
+    # A cached_property locks itself in Python 3.11, and no graph can be made of a lock.
+    _beyond: Tensor | None = field(default=None, init=False, repr=False, compare=False)
+    _mirror: Tensor | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def dense(self) -> bool:
@@ -41,23 +44,27 @@ class Rows:
             return torch.full((self.count,), self.steps, device=self.device)
         return torch.tensor(self.values, device=self.device)
 
-    @cached_property
+    @property
     def last(self) -> Tensor:
         """(B,) the index of each row's last step."""
         return self.lengths - 1
 
-    @cached_property
+    @property
     def beyond(self) -> Tensor:
         """(B, T) True on padded steps."""
-        return torch.arange(self.steps, device=self.device) >= self.lengths[:, None]
+        if self._beyond is None:
+            self._beyond = torch.arange(self.steps, device=self.device) >= self.lengths[:, None]
+        return self._beyond
 
-    @cached_property
+    @property
     def mirror(self) -> Tensor:
         """(B·T,) where in the flat batch the mirror image of each step within its row is."""
-        t = torch.arange(self.steps, device=self.device)
-        begins = self.steps * torch.arange(self.count, device=self.device)[:, None]  # (B, 1)
-        mirror = torch.where(self.beyond, t, self.lengths[:, None] - 1 - t)  # (B, T)
-        return (begins + mirror).flatten()
+        if self._mirror is None:
+            t = torch.arange(self.steps, device=self.device)
+            begins = self.steps * torch.arange(self.count, device=self.device)[:, None]  # (B, 1)
+            mirror = torch.where(self.beyond, t, self.lengths[:, None] - 1 - t)  # (B, T)
+            self._mirror = (begins + mirror).flatten()
+        return self._mirror
 
     @cached_property
     def places(self) -> Tensor:
