@@ -45,7 +45,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import unrolled.nn as ours
 from unrolled.models import ngram_kernels
-from unrolled.nn import crf, output
+from unrolled.nn import crf, kernels, output
 from unrolled.nn.cells import ACTIVATIONS, OUTPUTS, PEEPHOLES, RESETS, UPDATES
 from unrolled.text.tokens import END, START
 from unrolled.text.word_index import KERNEL as WORD_INDEX
@@ -618,10 +618,14 @@ def an_operator(case: Case) -> None:
             case.say(f"{said} = {_shown(arguments[-1])}")
     case.say(f"{name}{tuple(map(_shown, arguments))}")
     count = known["count"]
+    if not kernels.are_there():
+        case.wrong.append("no kernels")
     with torch.set_grad_enabled(case.grad):
         case.judge(
             lambda: operator(*arguments), finite=lambda got: [] if case.wrong else got[:count]
         )
+    if not kernels.are_there():
+        raise Wrong("differs", f"{name} gives numbers without kernels")
 
 
 @cache

@@ -157,7 +157,7 @@ def crf_marginals(
     """Sums over all paths of emissions (B, T, K) and transitions (K, K).
 
     Returns log Z (B,) in float64; P(y_t = j) (B, T, K), 0 in the padding; and
-    P(y_t = i, y_{t+1} = j) summed over the steps of all sentences (K, K).
+    P(y_t = i, y_{t+1} = j) summed over the steps of all sentences (K, K). None has a gradient.
     """
     check_chain(emissions, transitions, lengths)
     if kernels.can_take(emissions, transitions, lengths):
@@ -165,6 +165,7 @@ def crf_marginals(
     return crf_marginals_by_torch(emissions, transitions, lengths)
 
 
+@torch.no_grad()
 def crf_marginals_by_torch(
     emissions: Tensor, transitions: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:

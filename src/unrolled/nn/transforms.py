@@ -18,6 +18,11 @@ def in_graph() -> bool:
     return torch.compiler.is_compiling() or is_kept() or is_watched()
 
 
+def is_compiled() -> bool:
+    """Whether torch.compile writes operators down, to run them, and their derivatives, itself."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_exporting()
+
+
 def is_watched() -> bool:
     """Whether a dispatch mode looks at every operator."""
     return torch._C._len_torch_dispatch_stack() > 0

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
 from unrolled.nn.rows import Rows
-from unrolled.nn.transforms import is_cast
+from unrolled.nn.transforms import is_cast, is_compiled
 
 # The variants that torch has compiled code for.
 FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
@@ -45,7 +45,10 @@ def unroll(
     x = clear(x, rows)
     if first is None:
         first = zero_state(cell, weights, rows.count)
-    fused = has_fused(cell, rows) and not plain
+    fused = has_fused(cell, rows) and not plain and not _is_lost(cell, x)
+    if fused and not torch.compiler.is_compiling():
+        x, first = _with_memory(x), tuple(map(_with_memory, first))
+        weights = [Weights(*(w if w is None else _with_memory(w) for w in own)) for own in weights]  # type: ignore[arg-type]
     runs = [
         _run_direction(
             cell, weights[d], x, tuple(s[d] for s in first), rows, backward=d == 1, fused=fused
@@ -54,6 +57,20 @@ def unroll(
     ]
     last = tuple(torch.stack(s) for s in zip(*(last for _, last in runs), strict=True))
     return torch.cat([y for y, _ in runs], dim=2), last  # (B, T, D·H), (D, B, H) each
+
+
+def _is_lost(cell: Cell, x: Tensor) -> bool:
+    """Whether torch.compile could not differentiate torch's own code.
+
+    It takes oneDNN's LSTM wherever x has no gradient, though the weights may have, and then fails.
+    """
+    learns = is_compiled() and torch.is_grad_enabled()
+    return learns and cell == LSTMCell() and not x.requires_grad
+
+
+def _with_memory(tensor: Tensor) -> Tensor:
+    """The tensor; zeros that have no memory get some, for torch's code reads and writes there."""
+    return tensor.clone() if tensor._is_zerotensor() else tensor
 
 
 def _run_direction(
