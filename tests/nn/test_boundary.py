@@ -677,6 +677,19 @@ def test_packed_rows_whose_sizes_are_wrong():
         refused(lambda net=net, p=packed: net(p), f"packed rows of {sizes}")
 
 
+@survives
+def test_packed_rows_for_torchs_own_code_with_states_of_other_shapes():
+    """Which torch looks at for rows that are not packed alone."""
+    for kind in GATES:
+        net = getattr(ours, kind)(E, H, bidirectional=True, dtype=torch.bfloat16)
+        packed = pack_padded_sequence(rows().bfloat16(), torch.tensor([T] * B))
+        right, none = (torch.zeros(n, B, H, dtype=torch.bfloat16) for n in (2, 0))
+        for hx in [(right, none), (none, right)] if kind == "LSTM" else [none]:
+            refused(lambda net=net, p=packed, hx=hx: net(p, hx), "a state of no layers")
+        sizes = PackedSequence(packed.data, packed.batch_sizes * 1000)
+        refused(lambda net=net, p=sizes: net(p), "packed rows of wrong sizes")
+
+
 @every_kind
 def test_packed_rows_with_lengths_are_refused(kind):
     packed = pack_padded_sequence(rows(), torch.tensor([T, 9]))

@@ -88,6 +88,10 @@ class _DropIn(Stack):
         state = _as_state(hx)
         if lengths is None and padding == "right" and self._leaves_to_torch(input):
             self.check_weights()  # which torch does not
+            if isinstance(input, PackedSequence) and not is_kept():  # nor this
+                _check_packed(input)
+                if state is not None:
+                    self._checked(state, int(input.batch_sizes[0]))
             return super().forward(input, self._as_torchs(state))  # type: ignore[no-any-return]
         y: Tensor | PackedSequence
         if isinstance(input, PackedSequence):
