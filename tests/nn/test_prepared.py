@@ -7,11 +7,16 @@ from networks import every_variant, main_cells
 from torch import Tensor
 
 from unrolled.errors import ConfigError
-from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, State, reference
+from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, State, kernels, reference
 
 pytestmark = pytest.mark.arithmetic
 
 ROUNDING = {torch.float32: 4e-6, torch.float64: 5e-14}
+
+
+def same_numbers(got: list[Tensor], expected: list[Tensor]) -> bool:
+    """The same bits; without kernels torch chooses the order of sums, by layout and gradients."""
+    return same_bits(got, expected) if kernels.active() else worst(got, expected) < 1e-6
 
 
 @torch.no_grad()
@@ -80,7 +85,7 @@ def test_states_and_inputs_that_are_not_contiguous_and_go_unchanged():
     copies, turned = [s.clone() for s in spread], x[:, 0].t().contiguous().t()
     expected = net.prepared().step(x[:, 0], state)
     got = net.prepared().step(turned, spread)
-    assert same_bits([got[0], *got[1]], [expected[0], *expected[1]])
+    assert same_numbers([got[0], *got[1]], [expected[0], *expected[1]])
     assert same_bits(spread, copies)
 
 
@@ -123,7 +128,7 @@ def test_whole_rows_have_the_bits_of_the_stack(cell):
             with torch.no_grad():
                 y, last = net(x, given, state)
             got, after = net.prepared().run(x, given, state)
-            assert same_bits([got, *after], [y, *last])
+            assert same_numbers([got, *after], [y, *last])
 
 
 @main_cells
