@@ -153,7 +153,7 @@ def folders(corpora: Path, name: str) -> list[Path]:
 def one_run(name: str, folder: Path, seed: int, threads: int) -> dict[str, object]:
     """Train on a folder's files; every score of the model and the baselines on dev and test."""
     from unrolled.evaluate.report import saved_reports
-    from unrolled.training.run import train
+    from unrolled.tasks.run import train
 
     begin = time.process_time()  # of all cores: a busy machine does not count
     with tempfile.TemporaryDirectory() as out:

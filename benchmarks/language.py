@@ -60,10 +60,10 @@ def ordinary(hidden: int):
 def ours(hidden: int):
     """The same through unrolled's network and update."""
     from unrolled.config import settings_for
-    from unrolled.models.language_network import LanguageNetwork
+    from unrolled.tasks.language.network import LanguageNetwork
+    from unrolled.tasks.run import use_machine
     from unrolled.text.batch import Batch
     from unrolled.training.optimise import OPTIMIZERS, clip_gradients
-    from unrolled.training.run import use_machine
 
     use_machine(threads=0)
     settings = settings_for(
@@ -83,11 +83,11 @@ def ours(hidden: int):
     for start in range(0, data.size(1) - 1 - STEPS, STEPS):
         loss = network.loss(Batch(data[:, start : start + STEPS + 1], lengths), carry)
         optimizer.zero_grad()
-        (loss.nats / loss.predictions).backward()
+        (loss.total / loss.count).backward()
         clip_gradients([p.grad for p in network.parameters()], CLIP)
         optimizer.step()
         carry = loss.carry
-        yield loss.nats.item() / loss.predictions
+        yield loss.total.item() / loss.count
 
 
 @torch.no_grad()
@@ -101,7 +101,7 @@ def match_start(lstm, *others) -> None:
 def write(hidden: int, characters: int) -> dict[str, float]:
     """Characters a second that a model writes, and milliseconds for a next-token list."""
     from unrolled.config import settings_for
-    from unrolled.models.language import LanguageModel
+    from unrolled.tasks.shared.language_model import LanguageModel
     from unrolled.text.tokens import TextEncoder
 
     settings = settings_for("lm", overrides={"tokens.level": "char", "model.hidden_size": hidden})

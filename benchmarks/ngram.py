@@ -97,7 +97,7 @@ def train_one(paths: dict[str, str], order: int, out: str, options: dict[str, ob
     """Train in this process and print what it took, as JSON."""
     import torch
 
-    from unrolled.training.run import train
+    from unrolled.tasks.run import train
 
     torch.set_num_threads(int(str(options.pop("threads"))))
     settings = {"model.order": order, "train.holdout": 0.0, **options}
@@ -179,8 +179,8 @@ def scoring(model_folder: Path, text: Path, threads: int) -> None:
     """Sentences in bulk: our model beside the kenlm module on the same probabilities."""
     import torch
 
-    from unrolled.models.folder import load
-    from unrolled.models.ngram import write_arpa
+    from unrolled.tasks.folder import load
+    from unrolled.tasks.ngram.model import write_arpa
 
     loading = min(seconds(lambda: load(model_folder)) for _ in range(5))
     print(f"\n{model_folder.name}: loaded in {loading:.3f} s")
@@ -221,8 +221,8 @@ def beside_nltk(paths: dict[str, Path], folder: Path) -> None:
     if importlib.util.find_spec("nltk") is None:
         print("nltk is not installed")
         return
+    from unrolled.tasks.run import train
     from unrolled.text.corpus import read_lines
-    from unrolled.training.run import train
 
     lines = list(read_lines(paths["test"]))
     settings = {"model.order": 5, "train.holdout": 0.0}

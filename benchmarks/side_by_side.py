@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import unrolled
-from unrolled.evaluate.metrics import Score, named
 from unrolled.evaluate.report import Report, saved_reports
+from unrolled.evaluate.score import Score, named
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 ORDERS = {"bigram": 2, "trigram": 3, "5-gram": 5}

@@ -25,12 +25,12 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.config import settings_for
+from unrolled.tasks.run import use_machine
+from unrolled.tasks.tag.job import TagJob, tag_job
 from unrolled.text.conll import read_tagged
 from unrolled.text.corpus import read_lines
 from unrolled.text.word_batch import TagBatch, TagBatches
 from unrolled.training.optimise import OPTIMIZERS, clip_gradients
-from unrolled.training.run import use_machine
-from unrolled.training.tag import TagJob, tag_job
 
 ROWS, EMBEDDING, HIDDEN = 32, 100, 200
 RATE, CLIP = 0.001, 5.0
@@ -101,10 +101,10 @@ def train_ours(job: TagJob, batches: Iterator[TagBatch]) -> Iterator[Step]:
     for batch in batches:
         loss = network.loss(batch)
         optimizer.zero_grad()
-        (loss.nats / loss.predictions).backward()
+        (loss.total / loss.count).backward()
         clip_gradients([p.grad for p in network.parameters() if p.grad is not None], train.clip)
         optimizer.step()
-        yield loss.nats.item() / loss.predictions, loss.predictions
+        yield loss.total.item() / loss.count, loss.count
 
 
 @torch.no_grad()

@@ -20,14 +20,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from unrolled.evaluate.translate import PairData
-from unrolled.models.folder import load
-from unrolled.models.translate import Search, TranslateModel
+from unrolled.tasks.folder import load
+from unrolled.tasks.run import use_machine
+from unrolled.tasks.translate.model import Search, TranslateModel
+from unrolled.tasks.translate.report import PairData
 from unrolled.text.pair_batch import PairBatch
 from unrolled.text.parallel import read_pairs, read_parallel
 from unrolled.text.tokens import END, PAD, START
 from unrolled.training.optimise import clip_gradients
-from unrolled.training.run import use_machine
 
 ROWS = 64  # sentences at once, for the ordinary programs
 WIDTH = 5
@@ -257,7 +257,7 @@ def main() -> None:
 
     def own_loss(batch: PairBatch) -> Tensor:
         loss = model.network.loss(batch)
-        return loss.nats / loss.predictions
+        return loss.total / loss.count
 
     measures: dict[tuple[str, str], Callable[[], float]] = {
         ("training, tokens/s", "unrolled"): lambda: train_rate(model.network, own_loss, batches),

@@ -1,4 +1,4 @@
-// The n-grams of a text, one order after the other: models/ngram_counts.py tells how, and does the
+// The n-grams of a text, one order after the other: ngrams/counts.py tells how, and does the
 // same in numpy. tests/models/test_ngram_counts.py compares the two.
 
 #pragma once

@@ -1,4 +1,4 @@
-// Interpolated Kneser–Ney, plain or modified, for a whole order: models/ngram_smoothing.py has the
+// Interpolated Kneser–Ney, plain or modified, for a whole order: ngrams/smoothing.py has the
 // formula and the same in numpy. tests/models/test_ngram_kernels.py compares the two.
 
 #pragma once

@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 
 from unrolled.config import settings_for
-from unrolled.models.ngram import count_model
+from unrolled.tasks.ngram.model import count_model
+from unrolled.tasks.ngram.settings import NgramRun
 from unrolled.text.tokens import TextEncoder
 
 WORDS = ["a", "b", "c", "d", "e", "f"]
@@ -19,7 +20,7 @@ def counted(lines, order, smoothing="mkn", *, scratch=None, level="word", tokens
     overrides |= {f"model.{name}": value for name, value in settings.items()}
     encoder = TextEncoder.build(lines, level=level, **(tokens or {}))
     ids = encoder.encode_lines(lines).ids
-    return count_model(settings_for("ngram", overrides=overrides), encoder, ids, scratch)
+    return count_model(settings_for(NgramRun, overrides=overrides), encoder, ids, scratch)
 
 
 def random_lines(seed, count=40, words=WORDS, longest=9):

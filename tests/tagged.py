@@ -2,9 +2,12 @@
 
 import random
 
-from unrolled.config import TagRun, settings_for
-from unrolled.models.tag import TagModel
-from unrolled.training.tag import TagJob, tag_job
+from unrolled.config import settings_for
+from unrolled.tasks.tag.data import Sentences
+from unrolled.tasks.tag.job import TagJob, tag_job
+from unrolled.tasks.tag.model import TagModel
+from unrolled.tasks.tag.settings import TagRun
+from unrolled.text.conll import read_tagged
 
 SMALL = {
     "model.embedding_size": 12,
@@ -87,16 +90,20 @@ def back_lines(sentences: int, *, seed: int = 0) -> list[str]:
 def small_settings(**overrides: object) -> TagRun:
     """Settings of a run of seconds; `model__cell` stands for model.cell."""
     dotted = {name.replace("__", "."): value for name, value in overrides.items()}
-    settings = settings_for("tag", overrides={**SMALL, **dotted})
-    assert isinstance(settings, TagRun)
-    return settings
+    return settings_for(TagRun, overrides={**SMALL, **dotted})
+
+
+def tagged_sentences(lines: list[str], source: str = "made") -> Sentences:
+    """The sentences that lines of columns hold."""
+    return Sentences(read_tagged(lines, source=source), source, {})
 
 
 def small_job(lines: list[str] | None = None, **overrides: object) -> TagJob:
     """A job whose dev data are its training data."""
     lines = span_lines(60) if lines is None else lines
-    texts = {"train": lines, "dev": lines}
-    return tag_job(small_settings(**overrides), texts, {"train": "train.txt", "dev": "dev.txt"})
+    names = ("train", "dev")
+    data = {name: tagged_sentences(lines, f"{name}.txt") for name in names}
+    return tag_job(small_settings(**overrides), data)
 
 
 def small_model(**overrides: object) -> TagModel:

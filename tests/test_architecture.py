@@ -13,10 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "unrolled"
 
 MAY_IMPORT = {  # each module or folder of the package, and what it may lean on besides itself
     "errors": set(),
-    "manifest": {"errors"},
-    "storage": {"errors", "manifest"},
-    "files": {"errors", "manifest", "storage"},
-    "tensors": {"errors", "manifest", "storage"},
+    "store": {"errors"},
     "config": {"errors"},
     "_kernels": set(),  # compiled
     "native": {"errors", "_kernels"},
@@ -24,15 +21,17 @@ MAY_IMPORT = {  # each module or folder of the package, and what it may lean on 
     "nn": {"errors", "config", "native"},
     "decode": {"errors"},
     "charts": {"errors"},
-    "models": {"errors", "config", "files", "tensors", "text", "nn", "decode", "native"},
-    "evaluate": {"errors", "config", "text", "models", "decode"},
-    "training": {
-        *("errors", "config", "files", "tensors"),
-        *("text", "nn", "models", "evaluate", "decode"),
-    },
+    "ngrams": {"errors", "config", "store", "text", "nn", "native"},
+    "evaluate": {"errors", "config", "store", "text", "decode", "charts"},
+    "training": {"errors", "config", "store", "nn", "evaluate"},
 }
-MAY_IMPORT["lab"] = {*MAY_IMPORT}
-MAY_IMPORT["app"] = {*MAY_IMPORT}
+MAY_IMPORT["tasks"] = {*MAY_IMPORT} - {"native", "_kernels"}
+MAY_IMPORT["lab"] = {*MAY_IMPORT} - {"native", "_kernels"}
+MAY_IMPORT["app"] = {*MAY_IMPORT} - {"_kernels"}
+
+# Within tasks: the record of a task, what rooms share, the rooms, and what asks for the list.
+TASK, SHARED = "task", "shared"
+LISTS = {"__init__", "folder", "card", "run"}  # modules of tasks that know every room
 
 # A model is data, and nothing uses the network.
 FORBIDDEN_MODULES = {
@@ -43,7 +42,7 @@ FORBIDDEN_MODULES = {
 FORBIDDEN_CALLS = {"eval", "exec", "builtins.eval", "builtins.exec", "torch.save", "torch.load"}
 FORBIDDEN_NAMES = {("torch", "save"), ("torch", "load"), ("builtins", "eval"), ("builtins", "exec")}
 
-BRIDGES = {"nn/kernels.py", "models/ngram_kernels.py", "text/word_index.py"}
+BRIDGES = {"nn/kernels.py", "ngrams/kernels.py", "text/word_index.py"}
 
 MOST_LINES = 400
 
@@ -101,6 +100,18 @@ def wrong_imports(part: str, tree: ast.Module) -> list[str]:
     ]
 
 
+def wrong_in_tasks(inner: str, tree: ast.Module) -> list[str]:
+    """Imports within tasks that a module or room may not have, `inner` being its name there.
+
+    No room imports another, and none asks for the list.
+    """
+    if inner in LISTS:
+        return []
+    allowed = {inner, TASK} if inner in (TASK, SHARED) else {inner, TASK, SHARED}
+    below = [name.split(".") for name in imported(tree) if name.startswith("unrolled.tasks")]
+    return [".".join(parts) for parts in below if len(parts) < 3 or parts[2] not in allowed]
+
+
 def wrong_uses(tree: ast.Module) -> list[str]:
     """Modules and calls that no file may use."""
     found = [name for name in imported(tree) if name.split(".")[0] in FORBIDDEN_MODULES]
@@ -129,7 +140,7 @@ def wrong_uses(tree: ast.Module) -> list[str]:
         "from ..text import tokens",
         "from . import cells",
         "def f():\n    from unrolled.text.tokens import Vocabulary",
-        "if True:\n    import unrolled.models",
+        "if True:\n    import unrolled.tasks",
         "importlib.import_module('unrolled.text')",
         "import unrolled.app.cli",
     ],
@@ -193,6 +204,37 @@ def test_imports_follow_the_architecture(part):
         assert not wrong, f"{path.relative_to(PACKAGE)} may not import {wrong}"
 
 
+def test_no_room_imports_another_or_asks_for_the_list():
+    for path in filter(lambda path: part_of(path) == "tasks", sources()):
+        inner = path.relative_to(PACKAGE / "tasks").parts[0].removesuffix(".py")
+        wrong = wrong_in_tasks(inner, parsed(path))
+        assert not wrong, f"{path.relative_to(PACKAGE)} may not import {wrong}"
+
+
+@pytest.mark.parametrize(
+    ("inner", "source", "count"),
+    [
+        ("tag", "from unrolled.tasks.translate.data import Pairs", 1),
+        ("tag", "from unrolled.tasks import TASKS", 1),
+        ("tag", "def f():\n    from unrolled.tasks.folder import load", 1),
+        ("shared", "from unrolled.tasks.tag.model import TagModel", 1),
+        ("tag", "from unrolled.tasks.shared.stack import recurrent_stack", 0),
+        ("tag", "from unrolled.tasks.task import Use", 0),
+        ("run", "from unrolled.tasks import TASKS", 0),
+    ],
+)
+def test_the_rule_of_rooms_sees_what_it_should(inner, source, count):
+    assert len(wrong_in_tasks(inner, ast.parse(source))) == count
+
+
+def test_a_model_is_loaded_without_training():
+    """No room's model, nor what it stands on, imports what training needs."""
+    code = "import sys, unrolled.tasks.folder, unrolled.tasks as t\n"
+    code += "models = [task.model() for task in t.TASKS.values()]\n"
+    code += "print([m for m in sys.modules if m.startswith('unrolled.training')])"
+    assert printed(code) == ["[]"]
+
+
 def users(module: str) -> set[str]:
     return {
         str(path.relative_to(PACKAGE)) for path in sources() if module in imported(parsed(path))
@@ -201,7 +243,8 @@ def users(module: str) -> set[str]:
 
 def test_one_file_names_the_compiled_module_and_one_a_part_uses_it():
     assert users("unrolled._kernels") == {"native.py"}
-    assert users("unrolled.native") == BRIDGES | {"app/info.py"}  # which shows what was chosen
+    shows_what_was_chosen = {"app/commands/info.py"}
+    assert users("unrolled.native") == BRIDGES | shows_what_was_chosen
 
 
 def test_charts_know_no_tensors():

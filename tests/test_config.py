@@ -2,23 +2,25 @@ import pytest
 
 from unrolled.config import parse_overrides, settings_for, to_toml
 from unrolled.errors import ConfigError, StorageError
+from unrolled.tasks import task_named
+from unrolled.tasks.language.settings import LanguageRun
 
 
 def lm(*overrides):
-    return settings_for("lm", overrides=parse_overrides(overrides))
+    return settings_for(LanguageRun, overrides=parse_overrides(overrides))
 
 
 def test_settings_survive_the_way_through_toml(tmp_path):
     settings = lm("model.cell=gru", "model.reset=before", "train.minutes=2.5", "tokens.max_size=9")
     file = tmp_path / "config.toml"
     file.write_text(to_toml(settings))
-    assert settings_for("lm", file=file) == settings
+    assert settings_for(LanguageRun, file=file) == settings
 
 
 def test_overrides_win_over_the_file_and_the_file_over_defaults(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text("seed = 5\n[model]\nlayers = 3\nhidden_size = 7\n")
-    settings = settings_for("lm", file=file, overrides={"model.layers": 2})
+    settings = settings_for(LanguageRun, file=file, overrides={"model.layers": 2})
     assert (settings.seed, settings.model.layers, settings.model.hidden_size) == (5, 2, 7)
 
 
@@ -69,20 +71,20 @@ def test_a_value_is_not_a_section():
 def test_unknown_task_names_the_nearest():
     tasks = "classify, lm, ngram, tag, translate, window"
     with pytest.raises(ConfigError, match=f"task is 'ln', but must be one of {tasks}"):
-        settings_for("ln")
+        task_named("ln")
 
 
 def test_a_file_of_another_task_is_refused(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text('task = "tag"\n')
     with pytest.raises(ConfigError, match="task is 'tag', but 'lm' was asked for"):
-        settings_for("lm", file=file)
+        settings_for(LanguageRun, file=file)
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(StorageError, match=r"none\.toml: cannot be read: No such file"):
-        settings_for("lm", file=tmp_path / "none.toml")
+        settings_for(LanguageRun, file=tmp_path / "none.toml")
     file = tmp_path / "config.toml"
     file.write_text("seed = = 3")
     with pytest.raises(ConfigError, match=r"config.toml: is not valid TOML: .*line 1"):
-        settings_for("lm", file=file)
+        settings_for(LanguageRun, file=file)

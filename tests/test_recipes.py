@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from unrolled.app import train as command
 from unrolled.app.cli import main
+from unrolled.app.commands import train as command
 from unrolled.config import to_toml
 from unrolled.errors import ConfigError
-from unrolled.training import run
-from unrolled.training.run import run_settings
+from unrolled.tasks import run
+from unrolled.tasks.run import run_settings
 
 FOLDER = Path(__file__).parents[1] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.toml"))
@@ -70,7 +70,7 @@ def test_the_command_of_a_recipe_is_understood(recipe, tmp_path, monkeypatch):
         seen.append((settings, sources, out))
 
     monkeypatch.setattr(run, "run_training", noted)
-    monkeypatch.setattr(command, "show", lambda out, *, json: None)
+    monkeypatch.setattr(command, "show", lambda out, task, *, json: None)
     monkeypatch.chdir(FOLDER.parent)
     first, *others = commands_in(recipe)
     assert f"recipes/{recipe.name}" in first

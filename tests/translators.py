@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from unrolled.config import settings_for
-from unrolled.config.translate import TranslateSettings
 from unrolled.errors import ConfigError
-from unrolled.models.translate_network import TranslateNetwork
+from unrolled.tasks.translate.network import TranslateNetwork
+from unrolled.tasks.translate.settings import TranslateRun, TranslateSettings
 from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch
 from unrolled.text.tokens import END, START
@@ -51,7 +51,7 @@ def network(
     torch.manual_seed(0)
     chosen = {"hidden_size": size, "attention_size": 3, "attention_span": 6, "dropout": 0.0}
     overrides = {f"model.{name}": value for name, value in {**chosen, **options}.items()}
-    settings = settings_for("translate", overrides=overrides)
+    settings = settings_for(TranslateRun, overrides=overrides)
     made = TranslateNetwork(settings.model, SIZE, None if joint else targets).double()
     with torch.no_grad():
         for parameter in made.parameters():

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unrolled import nn
     from unrolled.errors import UnrolledError
-    from unrolled.models.folder import load
-    from unrolled.models.language import LanguageModel
-    from unrolled.training.estimators import Classifier
-    from unrolled.training.run import train
-    from unrolled.training.tagger import Tagger
+    from unrolled.tasks.classify.estimator import Classifier
+    from unrolled.tasks.folder import load
+    from unrolled.tasks.run import train
+    from unrolled.tasks.shared.language_model import LanguageModel
+    from unrolled.tasks.tag.estimator import Tagger
 
 __all__ = ["Classifier", "LanguageModel", "Tagger", "UnrolledError", "load", "nn", "train"]
 
 _HOMES = {
-    "Classifier": "unrolled.training.estimators",
-    "LanguageModel": "unrolled.models.language",
-    "Tagger": "unrolled.training.tagger",
+    "Classifier": "unrolled.tasks.classify.estimator",
+    "LanguageModel": "unrolled.tasks.shared.language_model",
+    "Tagger": "unrolled.tasks.tag.estimator",
     "UnrolledError": "unrolled.errors",
-    "load": "unrolled.models.folder",
-    "train": "unrolled.training.run",
+    "load": "unrolled.tasks.folder",
+    "train": "unrolled.tasks.run",
 }
 
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 import pytest
 
 import unrolled
-from unrolled.app import demo, demo_dates
+from unrolled.app.commands import demo, demo_dates
 from unrolled.training.clock import Clock
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
@@ -21,7 +21,7 @@ def small(monkeypatch):
     def make(module, *, tokens_per_second, **settings):
         for name, value in settings.items():
             monkeypatch.setattr(module, name, value)
-        monkeypatch.setattr(Clock, "seconds", lambda clock: clock.tokens / tokens_per_second)
+        monkeypatch.setattr(Clock, "seconds", lambda clock: clock.units / tokens_per_second)
 
     return make
 

@@ -12,19 +12,21 @@ import time
 import pytest
 
 from unrolled.app import progress
-from unrolled.app.next import visible
 from unrolled.app.output import print_json, print_report
 from unrolled.app.progress import busy, clock, describe, plain_lines
-from unrolled.evaluate.metrics import Score
 from unrolled.evaluate.report import Report, number
+from unrolled.evaluate.score import Score
+from unrolled.evaluate.shown import visible
 from unrolled.nn import kernels
-from unrolled.training.clock import Status
+from unrolled.training.clock import Dev, Status
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 CODE = "import sys; from unrolled.app.cli import main; sys.exit(main(sys.argv[1:]))"
 COMMAND = [sys.executable, "-c", CODE]
 ONE_CORE = {**os.environ, "OMP_NUM_THREADS": "1"}
+TEXTS = "yes\tgood fine good\nno\tbad poor bad\nnot sure\twell hm well\n" * 8
+TAGGED = "the DET\ncat NOUN\nran VERB\n\na DET\ndog NOUN\nsat VERB\n\n" * 10
 SMALL = ["--threads=1", "--set=model.hidden_size=8", "--set=train.batch_tokens=128"]
 
 
@@ -43,10 +45,8 @@ def test_train_prints_scores_on_stdout_and_progress_on_stderr(call, text, tmp_pa
     if not kernels.active():
         assert "No compiled kernels here: training runs on torch's layers" in errors.pop(0)
     first, *_, last, facts = errors
-    assert re.fullmatch(
-        r"epoch 1  step 1  loss \d\.\d+  perplexity \d+\.\d  [\d,]+ tokens/s", first
-    )
-    assert re.fullmatch(r"epoch 2  step 8  loss .*  dev \d\.\d{3}  [\d,]+ tokens/s", last)
+    assert re.fullmatch(r"epoch 1  step 1  loss \d\.\d+  [\d,]+ tokens/s", first)
+    assert re.fullmatch(r"epoch 2  step 8  loss .*  dev perplexity \d+\.\d+  [\d,]+ tokens/s", last)
     assert facts == (
         "Learned from 57 lines, 380 tokens, 0 of them unknown; vocabulary 19; 0.0% padding."
     )
@@ -86,7 +86,8 @@ def test_json_is_one_document_and_nothing_else(call, model, text, tmp_path):
     for scores in (evaluated["scores"], *evaluated["baselines"].values()):
         assert [score["name"] for score in scores] == names
         assert all(
-            score.keys() == {"name", "value", "low", "high", "signature"} for score in scores
+            score.keys() == {"name", "value", "low", "high", "signature", "higher_is_better"}
+            for score in scores
         )
     scored = json.loads(call("score", model, text, "--json").out)
     assert len(scored["lines"]) == 60
@@ -151,7 +152,7 @@ def scores(*values: float, prefix: str = "") -> list[Score]:
     names = ("perplexity", "cross_entropy", "bits_per_character")
     recipe = "lines:1|tokens:2|unknown:0|level:word|end:counted|base:e"
     pairs = zip(names, values, strict=True)
-    return [Score(prefix + name, value, value, value, recipe) for name, value in pairs]
+    return [Score(prefix + name, value, value, value, recipe, False) for name, value in pairs]
 
 
 def test_a_report_has_a_row_for_the_backward_model_and_is_never_wrapped(capsys):
@@ -167,19 +168,38 @@ def test_a_report_has_a_row_for_the_backward_model_and_is_never_wrapped(capsys):
     assert shown == ["0.01235", "123.5", "1234", "1.000e+12", "inf"]
 
 
+@pytest.mark.parametrize(
+    ("task", "text", "name", "head"),
+    [("classify", TEXTS, "by_label", "label"), ("tag", TAGGED, "by_tag", "tag")],
+)
+def test_evaluate_prints_what_its_json_holds(call, tmp_path, task, text, name, head):
+    data, out = tmp_path / f"data.{'tsv' if task == 'classify' else 'conll'}", tmp_path / "model"
+    data.write_text(text)
+    small = ["--threads=1", "--epochs=1", "--hidden-size=4", "--embedding-size=4"]
+    assert call("train", task, f"--train={data}", f"--dev={data}", f"--out={out}", *small).code == 0
+    stored = json.loads(call("evaluate", out, data, "--json").out)["details"][name]
+    lines = call("evaluate", out, data).out.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"{head} "))
+    table = {line[:9].strip(): line[9:].split() for line in lines[start + 1 :][: len(stored)]}
+    assert table == {
+        label: [f"{own[rate]:.3f}" for rate in ("precision", "recall", "f1")] + [str(own["count"])]
+        for label, own in stored.items()
+    }
+
+
 def status(**changes) -> Status:
-    values = {"epoch": 2, "step": 70, "share": 0.5, "loss": 1.0, "dev_loss": None}
-    return Status(**values | {"tokens_per_second": 12345.6, "seconds_left": 3700.0} | changes)
+    values = {"epoch": 2, "step": 70, "share": 0.5, "loss": 1.0, "dev": None}
+    return Status(
+        **values | {"unit": "tokens", "units_per_second": 12345.6, "seconds_left": 3700.0} | changes
+    )
 
 
 def test_a_status_is_one_line():
-    assert describe(status()) == (
-        "epoch 2  step 70  loss 1.000  perplexity 2.7  12,346 tokens/s  1:01:40 left"
-    )
-    unsure = describe(status(dev_loss=2.0, seconds_left=float("inf")))
-    assert unsure == "epoch 2  step 70  loss 1.000  perplexity 2.7  dev 2.000  12,346 tokens/s"
+    assert describe(status()) == ("epoch 2  step 70  loss 1.000  12,346 tokens/s  1:01:40 left")
+    unsure = describe(status(dev=Dev("accuracy", 0.98765, 0.1), seconds_left=float("inf")))
+    assert unsure == "epoch 2  step 70  loss 1.000  dev accuracy 0.9877  12,346 tokens/s"
     beside_bar = describe(status(), brief=True)
-    assert beside_bar == "epoch 2  loss 1.000  perplexity 2.7  12k tokens/s  1:01:40 left"
+    assert beside_bar == "epoch 2  loss 1.000  12k tokens/s  1:01:40 left"
     assert [clock(seconds) for seconds in (0, 61, 3599.6)] == ["0:00", "1:01", "1:00:00"]
 
 
@@ -187,7 +207,9 @@ def test_plain_lines_are_few(capsys, monkeypatch):
     monkeypatch.setattr(progress, "NEWS_SECONDS", 0.0)
     show = plain_lines()
     for step in range(1, 6):
-        show(status(step=step, dev_loss=2.0 if step > 3 else None, share=step / 5))
+        show(
+            status(step=step, dev=Dev("perplexity", 7.4, 2.0) if step > 3 else None, share=step / 5)
+        )
     steps = re.findall(r"step (\d)", capsys.readouterr().err)
     assert steps == ["1", "4", "5"]  # the first, the one with a new loss on dev, the last
 
@@ -215,7 +237,7 @@ def test_a_terminal_gets_a_bar_and_no_colour_is_honoured(text, tmp_path):
     out, _ = process.communicate()
     assert process.returncode == 0, seen
     assert "━" in seen
-    assert re.search(r"epoch 3  loss \d\.\d+  perplexity [\d.]+  dev", seen)
+    assert re.search(r"epoch 3  loss \d\.\d+  dev perplexity [\d.]+  ", seen)
     assert not re.search(r"\x1b\[[0-9;]*3\d", seen), "a colour"
     assert "\x1b" not in out
     assert out.startswith(f"{tmp_path / 'out'} on the dev data\n")
@@ -268,7 +290,7 @@ def test_a_signal_ends_generation_with_a_word(model, number, code):
         env=ONE_CORE,
         text=True,
     )
-    assert process.stderr.readline() == "writing, 0:02\n"
+    assert process.stderr.readline() == f"generate: {model}, 0:02\n"
     process.send_signal(number)
     out, said = process.communicate()
     assert process.returncode == code

@@ -12,7 +12,7 @@ from unrolled.decode.exhaustive import exhaustive
 from unrolled.decode.hypothesis import Hypothesis
 from unrolled.decode.sequences import greedy
 from unrolled.errors import ConfigError
-from unrolled.models.language import CONTROL
+from unrolled.tasks.shared.language_model import CONTROL
 from unrolled.text.tokens import END
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from unrolled.evaluate.labels import BINS, ONE, SEVERAL, Judged, label_scores, resamples
-from unrolled.evaluate.metrics import RESAMPLES, better, named
+from unrolled.evaluate.bootstrap import RESAMPLES, resamples
+from unrolled.evaluate.labels import BINS, ONE, SEVERAL, Judged, label_scores
+from unrolled.evaluate.score import better, named
 
 pytestmark = pytest.mark.arithmetic
 
@@ -106,14 +107,14 @@ def test_intervals_are_those_of_resampled_texts():
                 ]
             )
         )
-    score = named(label_scores(p, true, counted="examples:200"), "macro_f1")
+    score = named(label_scores(p, true, counted={"examples": 200}), "macro_f1")
     low, high = np.quantile(values, [0.025, 0.975])
     assert (score.low, score.high) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_resamples_come_in_pieces_that_change_nothing(monkeypatch):
     whole = np.concatenate(list(resamples(30)))
-    monkeypatch.setattr("unrolled.evaluate.labels.NUMBERS_AT_ONCE", 100)
+    monkeypatch.setattr("unrolled.evaluate.bootstrap.NUMBERS_AT_ONCE", 100)
     pieces = list(resamples(30))
     assert len(pieces) > 300
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
@@ -123,7 +124,7 @@ def test_resamples_come_in_pieces_that_change_nothing(monkeypatch):
 
 def test_the_measure_asked_for_comes_first_and_scores_say_what_they_counted():
     p, true = one(0)
-    scores = label_scores(p, true, counted="examples:60|labels:5", first="balanced_accuracy")
+    scores = label_scores(p, true, counted={"examples": 60, "labels": 5}, first="balanced_accuracy")
     assert [s.name for s in scores] == ["balanced_accuracy", "accuracy", "macro_f1", "ece"]
     assert {"examples:60", "labels:5", "bins:15"} <= set(scores[0].signature.split("|"))
     assert all(s.low <= s.value <= s.high and math.isfinite(s.value) for s in scores)
@@ -131,7 +132,7 @@ def test_the_measure_asked_for_comes_first_and_scores_say_what_they_counted():
 
 def test_a_lower_calibration_error_and_a_higher_accuracy_are_better():
     p, true = one(0)
-    mine = label_scores(np.eye(5)[true], true, counted="examples:60")
-    other = label_scores(p, true, counted="examples:60")
+    mine = label_scores(np.eye(5)[true], true, counted={"examples": 60})
+    other = label_scores(p, true, counted={"examples": 60})
     for name in ("accuracy", "ece", "macro_f1", "balanced_accuracy"):
         assert better(named(mine, name), named(other, name))

@@ -11,35 +11,17 @@ import contextlib
 import io
 import json
 import os
-import random
 import shutil
 import signal
 import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from golden_data import TRAIN, write_data
+
 from unrolled.app.cli import main
 
-SMALL = ["--threads=1", "--set=seed=1", "--epochs=12"]
-NET = [
-    *SMALL,
-    *("--set=model.hidden_size=6", "--set=train.batch_tokens=64", "--set=train.learning_rate=0.03"),
-]
-WORDS = [*NET, "--set=model.embedding_size=6"]
-CHARACTERS = ["--set=model.character_embedding_size=4", "--set=model.character_hidden_size=4"]
-NOUNS, VERBS, PLACES = ["cat", "cow", "dog", "bird"], ["saw", "ate", "met"], ["here", "there"]
-
-TRAIN = {
-    "lm": ["--train={data}/lines.txt", "--test={data}/lines.txt", *NET],
-    "window": ["--train={data}/lines.txt", "--test={data}/lines.txt", *NET],
-    "ngram": ["--train={data}/lines.txt", "--test={data}/lines.txt", "--order=3"],
-    "classify": ["--train={data}/labels.tsv", "--test={data}/labels.tsv", *WORDS],
-    "tag": ["--train={data}/tags.txt", "--test={data}/tags.txt", *WORDS, *CHARACTERS],
-    "translate": [
-        *("--train={data}/pairs.tsv", "--dev={data}/pairs.tsv", "--test={data}/pairs.tsv"),
-        *NET,
-    ],
-}
 NEXT_TOKEN = {
     "score": ["score", "{model}", "{data}/asked.txt", "--json"],
     "next": ["next", "{model}", "the cat", "--json"],
@@ -56,26 +38,6 @@ USES = {
     "translate": {**PREDICT, "evaluate": ["evaluate", "{model}", "{data}/pairs.tsv", "--json"]},
 }
 KILLED = [*TRAIN["lm"], "--set=train.checkpoint_seconds=0"]
-
-
-def write_data(folder: Path) -> None:
-    """Sentences, and the same with labels, tags and as a translation into capitals."""
-    chance, lines = random.Random(1), []
-    for _ in range(40):
-        who, what, whom, where = (chance.choice(w) for w in (NOUNS, VERBS, NOUNS, PLACES))
-        lines.append(f"the {who} {what} a {whom} {where}")
-    tags = dict.fromkeys(NOUNS, "N") | dict.fromkeys(VERBS, "V") | dict.fromkeys(PLACES, "R")
-    columns = ["\n".join(f"{w}\t{tags.get(w, 'D')}" for w in line.split()) for line in lines]
-    files = {
-        "lines.txt": lines,
-        "labels.tsv": [f"{line.split()[-1]}\t{line}" for line in lines],
-        "tags.txt": [f"{block}\n" for block in columns],
-        "pairs.tsv": [f"{line}\t{line.upper()}" for line in lines],
-        "asked.txt": ["the cow met a dog here", "a bird saw the zebra"],
-    }
-    folder.mkdir(parents=True)
-    for name, content in files.items():
-        (folder / name).write_text("\n".join(content) + "\n", encoding="utf-8")
 
 
 def command(arguments: list[str], **places: Path) -> list[str]:

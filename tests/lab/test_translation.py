@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from unrolled.errors import ConfigError
-from unrolled.evaluate.metrics import named
-from unrolled.evaluate.transduction import transduction_scores
+from unrolled.evaluate.score import named
+from unrolled.evaluate.translation import translation_scores
 from unrolled.lab.translation import (
     ATTENTIONS,
     EXTENSIONS,
@@ -19,7 +19,7 @@ from unrolled.lab.translation import (
     source_reversal,
     state_gradients,
 )
-from unrolled.models.translate_network import DecoderState
+from unrolled.tasks.translate.network import DecoderState
 from unrolled.text.tokens import END, START
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
@@ -39,7 +39,7 @@ def test_held_out_pairs_are_never_among_those_learned():
 def test_accuracies_are_those_of_an_evaluation():
     said = ["a b c", "a b", "", "a b c d", "x a b c"]
     lines = [("", "a b c"), ("", "a b c"), ("", "a"), ("", "a b"), ("", "a b c")]
-    scores = transduction_scores(said, [target for _, target in lines], counted="")
+    scores = translation_scores(said, [target for _, target in lines], counted={})
     expected = [named(scores, name).value for name in ("token_accuracy", "exact_match")]
     assert accuracies(said, lines) == pytest.approx(expected, rel=1e-12)
 

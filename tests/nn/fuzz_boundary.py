@@ -44,7 +44,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import unrolled.nn as ours
-from unrolled.models import ngram_kernels
+from unrolled.ngrams import kernels as ngram_kernels
 from unrolled.nn import crf, kernels, output
 from unrolled.nn.cells import ACTIVATIONS, OUTPUTS, PEEPHOLES, RESETS, UPDATES
 from unrolled.text.tokens import END, START

@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 import unrolled.nn as ours
 from unrolled.errors import ConfigError
-from unrolled.models import ngram_kernels
+from unrolled.ngrams import kernels as ngram_kernels
 from unrolled.nn import crf, output
 from unrolled.text.tokens import END
 

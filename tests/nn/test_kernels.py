@@ -322,7 +322,7 @@ def test_a_step_of_training_finds_its_memory_where_the_last_one_left_it():
     code = """
 import resource, torch
 from unrolled.nn import Recurrent, RNNCell
-from unrolled.training.run import use_machine
+from unrolled.tasks.run import use_machine
 use_machine(0)
 net, x = Recurrent(128, 128, cell=RNNCell()), torch.randn(32, 64, 128, requires_grad=True)
 def train(steps):

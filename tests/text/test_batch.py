@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from unrolled.errors import ConfigError
 from unrolled.text.batch import Batch, LineBatches, StreamBatches
+from unrolled.text.ragged import Ragged
 from unrolled.text.tokens import END, PAD, START, EncodedLines, TextEncoder
 
 pytestmark = pytest.mark.slow
@@ -18,8 +19,8 @@ ROWS = st.lists(st.lists(st.integers(4, 99), max_size=30), min_size=1, max_size=
 
 def encoded_of(rows: list[list[int]]) -> EncodedLines:
     ids = np.array([i for row in rows for i in [*row, END]], dtype=np.int32)
-    ends = np.cumsum([len(row) + 1 for row in rows], dtype=np.int64)
-    return EncodedLines(ids, ends, characters=len(ids))
+    lengths = np.array([len(row) + 1 for row in rows], dtype=np.int64)
+    return EncodedLines(Ragged.joined(ids, lengths), characters=len(ids))
 
 
 def skewed(count: int) -> EncodedLines:

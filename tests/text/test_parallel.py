@@ -9,6 +9,7 @@ import pytest
 
 from unrolled.errors import DataError, StorageError
 from unrolled.text.parallel import Dropped, Pair, keep_lengths, read_pairs, read_parallel
+from unrolled.text.source import fingerprint_of
 
 WRITE = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 
@@ -29,27 +30,32 @@ def read(text, name="data.tsv"):
 def test_two_files_are_joined_line_by_line(tmp_path, ending):
     write(tmp_path / "train.v1.de", b"ein Haus\r\nzwei\n", ending)
     write(tmp_path / "train.v1.en", b"a house\ntwo")
-    assert read_parallel(tmp_path / "train.v1", "de", "en") == ["ein Haus\ta house", "zwei\ttwo"]
-    assert read_parallel(str(tmp_path / "train.v1"), "en", "de")[1] == "two\tzwei"
+    pairs, known_by = read_parallel(tmp_path / "train.v1", "de", "en")
+    assert pairs == [Pair("ein Haus", "a house", 1), Pair("zwei", "two", 2)]
+    assert known_by == fingerprint_of(["ein Haus\ta house", "zwei\ttwo"])
+    assert read_parallel(str(tmp_path / "train.v1"), "en", "de")[0][1] == Pair("two", "zwei", 2)
 
 
 def test_a_tab_inside_a_side_becomes_a_space(tmp_path):
     write(tmp_path / "d.a", b"x\ty\n\tz\n")
     write(tmp_path / "d.b", b"u\nv\tw\t\n")
-    assert read_parallel(tmp_path / "d", "a", "b") == ["x y\tu", " z\tv w "]
+    pairs, known_by = read_parallel(tmp_path / "d", "a", "b")
+    assert pairs == [Pair("x y", "u", 1), Pair("z", "v w", 2)]
+    assert known_by == fingerprint_of(["x y\tu", " z\tv w "])
 
 
 def test_a_blank_line_keeps_its_place(tmp_path):
     write(tmp_path / "d.a", b"x\n\ny\n")
     write(tmp_path / "d.b", b"u\n\nv\n")
-    lines = read_parallel(tmp_path / "d", "a", "b")
-    assert read_pairs(lines, source=tmp_path / "d") == [Pair("x", "u", 1), Pair("y", "v", 3)]
+    pairs, _ = read_parallel(tmp_path / "d", "a", "b")
+    assert pairs == [Pair("x", "u", 1), Pair("y", "v", 3)]
 
 
 def test_an_encoding_is_read_by_its_name(tmp_path):
     for side in "ab":
         write(tmp_path / f"d.{side}", "café\n".encode("latin-1"))
-    assert read_parallel(tmp_path / "d", "a", "b", encoding="latin-1") == ["café\tcafé"]
+    pairs, _ = read_parallel(tmp_path / "d", "a", "b", encoding="latin-1")
+    assert pairs == [Pair("café", "café", 1)]
     with pytest.raises(DataError, match=r"d\.a, line 1, column 4: byte 0xe9 is not valid utf-8"):
         read_parallel(tmp_path / "d", "a", "b")
 

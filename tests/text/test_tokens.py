@@ -114,8 +114,8 @@ def test_lines_are_encoded_as_each_by_itself(settings, monkeypatch):
     expected = [[*encoder.encode(line).tolist(), END] for line in lines]
     assert encoded.ids.tolist() == list(chain.from_iterable(expected))
     assert encoded.lengths.tolist() == [len(row) for row in expected]
-    assert encoded.ends.tolist() == np.cumsum(encoded.lengths).tolist()
-    assert (encoded.ids.dtype, encoded.ends.dtype) == (np.int32, np.int64)
+    assert encoded.starts.tolist() == [0, *np.cumsum(encoded.lengths)[:-1].tolist()]
+    assert (encoded.ids.dtype, encoded.lengths.dtype) == (np.int32, np.int64)
     assert len(encoded) == len(lines)
     assert encoded.characters == sum(len(line) + 1 for line in lines)
     assert encoded.unknown == sum(row.count(UNK) for row in expected)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from unrolled.training.run import train
+from unrolled.tasks.run import train
 
 SMALL = {
     "model.hidden_size": 8,

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from unrolled.app.cli import main
-from unrolled.files import TEMPORARY
+from unrolled.store.files import TEMPORARY
 
 SCENARIOS = {
     "stream": {

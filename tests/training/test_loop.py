@@ -11,12 +11,15 @@ from types import SimpleNamespace
 import pytest
 import safetensors.torch
 
-from unrolled.config import LanguageRun, LanguageSettings
 from unrolled.errors import NumericError, Stopped, StorageError
-from unrolled.files import TEMPORARY, write_folder
-from unrolled.training.checkpoint import RunFolder
-from unrolled.training.language import LanguageJob, language_job
+from unrolled.store.files import TEMPORARY, write_folder
+from unrolled.tasks.language.model import RecurrentLanguageModel
+from unrolled.tasks.language.settings import LanguageRun, LanguageSettings
+from unrolled.tasks.shared.language_job import LanguageJob, language_job
+from unrolled.tasks.shared.lines import Lines
+from unrolled.training.clock import Dev
 from unrolled.training.loop import Trainer
+from unrolled.training.run_folder import RunFolder
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
@@ -76,8 +79,8 @@ def dev_losses(monkeypatch):
     """Let the dev data judge the epochs as a script says, whatever the model has learned."""
 
     def follow(script):
-        losses = iter(script)
-        monkeypatch.setattr(LanguageJob, "dev_loss", lambda self: next(losses))
+        measures = iter([Dev("loss", loss, loss) for loss in script])
+        monkeypatch.setattr(LanguageJob, "dev", lambda self: next(measures))
 
     return follow
 
@@ -197,16 +200,17 @@ def test_numbers_that_went_wrong_stop_the_run_and_are_never_saved(run, tmp_path,
 def test_a_gradient_that_is_not_finite_is_named(tmp_path):
     settings = LanguageRun(model=LanguageSettings(hidden_size=4))
     lines = ["the cat sat", "a dog ran"] * 9
-    job = language_job(settings, {"train": lines, "dev": lines}, {"train": "a", "dev": "b"})
-    job.network.stack.weight_hh_l0.register_hook(lambda gradient: gradient / 0.0)
+    data = {"train": Lines(lines, "a", {}), "dev": Lines(lines, "b", {})}
+    job = language_job(RecurrentLanguageModel, settings, data)
+    job.model.network.stack.weight_hh_l0.register_hook(lambda gradient: gradient / 0.0)
     folder = RunFolder(tmp_path / "out")
-    with folder.held():
-        folder.begin(settings, {})
+    with folder.locked():
+        folder.begin(settings)
         message = (
             r"at step 1 the gradient of stack\.weight_hh_l0 is (inf|nan)\. Nothing of it is saved"
         )
         with pytest.raises(NumericError, match=message):
-            Trainer(job, settings, folder, lambda status: None).run()
+            Trainer(job, folder, lambda status: None).run()
     assert not [*folder.checkpoints.iterdir()]
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from unrolled.config import TrainSettings
+from unrolled.config.sections import TrainSettings
 from unrolled.training.optimise import OPTIMIZERS, clip_gradients, global_norm, rate_share
 
 pytestmark = pytest.mark.arithmetic

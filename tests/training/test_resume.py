@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from unrolled.errors import ConfigError, DataError, ModelError, Stopped, StorageError
-from unrolled.files import FolderLock, read_folder
-from unrolled.training.checkpoint import RunFolder
+from unrolled.store.files import FolderLock, read_folder
+from unrolled.training.run_folder import RunFolder
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 

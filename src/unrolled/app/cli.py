@@ -12,45 +12,46 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from unrolled.app.demo import demo
-from unrolled.app.evaluate import evaluate
-from unrolled.app.export import export
-from unrolled.app.generate import generate
-from unrolled.app.import_arpa import import_arpa
-from unrolled.app.info import info
-from unrolled.app.next import next_tokens
-from unrolled.app.predict import predict
-from unrolled.app.score import score
-from unrolled.app.trace import trace
-from unrolled.app.train import train
+from unrolled.app.commands.demo import demo
+from unrolled.app.commands.evaluate import evaluate_command
+from unrolled.app.commands.export import export
+from unrolled.app.commands.import_ import import_model
+from unrolled.app.commands.info import info
+from unrolled.app.commands.train import train
+from unrolled.app.commands.use import use_command, uses
 from unrolled.errors import Stopped, UnrolledError
 
-COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the work
-    "demo": demo,
-    "train": train,
-    "evaluate": evaluate,
-    "predict": predict,
-    "score": score,
-    "generate": generate,
-    "next": next_tokens,
-    "trace": trace,
-    "info": info,
-    "export": export,
-    "import": import_arpa,
-}
-
+ABOUT = "Recurrent sequence models, from raw text to a trained model, on the machine you have."
 MORE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}  # a task's settings
 
-app = typer.Typer(
-    name="unrolled",
-    help="Recurrent sequence models, from raw text to a trained model, on the machine you have.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for name, function in COMMANDS.items():
-    app.command(name, context_settings=MORE_OPTIONS if name == "train" else None)(function)
+
+def commands() -> dict[str, Callable[..., None]]:
+    """Every command, in the order of the work; the tasks say what models can be used for."""
+    return {
+        "demo": demo,
+        "train": train,
+        "evaluate": evaluate_command(),
+        **{name: use_command(name) for name in uses()},
+        "info": info,
+        "export": export,
+        "import": import_model,
+    }
+
+
+def application() -> typer.Typer:
+    """The command line of the tasks that there are."""
+    app = typer.Typer(
+        name="unrolled",
+        help=ABOUT,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name, function in commands().items():
+        app.command(name, context_settings=MORE_OPTIONS if name == "train" else None)(function)
+    app.callback()(options)
+    return app
 
 
 def show_version(wanted: bool) -> None:
@@ -62,7 +63,6 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool,
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 is done, every other exit code is listed in errors.py."""
     try:
         with terminable(), writable():
-            code = app(args=arguments, prog_name="unrolled", standalone_mode=False) or 0
+            code = application()(args=arguments, prog_name="unrolled", standalone_mode=False) or 0
         return complain("stopped.", code) if code == 128 + signal.SIGINT else code
     except KeyboardInterrupt:
         return complain("stopped.", 128 + signal.SIGINT)

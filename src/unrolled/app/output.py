@@ -3,15 +3,29 @@
 import json
 import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.evaluate.report import Report
+    from unrolled.evaluate.shown import Shown
+
+NUMBERS = ".json"  # the ending of a file that holds no picture
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    print(json.dumps(_finite(value), ensure_ascii=False, indent=1, allow_nan=False))
+    print(json_text(value))
+
+
+def print_object(value: Any) -> None:
+    """One JSON object on a line of its own."""
+    print(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def json_text(value: Any) -> str:
+    """A JSON document for people to read."""
+    return json.dumps(_finite(value), ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def note(message: str) -> None:
@@ -20,35 +34,38 @@ def note(message: str) -> None:
 
 
 def print_report(report: "Report", *, title: str) -> None:
-    """Scores beside the baselines', then the recipe; says so where a baseline is not beaten.
-
-    Below it, for labels and tags, what stands behind the scores.
-    """
-    from unrolled.app.details import print_details
-    from unrolled.evaluate.report import cell, rows
-
-    measures, table = rows(report)
-    lines = [["", *measures], *([who, *map(cell, scores)] for who, scores in table)]
+    """Scores beside the baselines', under a title."""
     print(title)
-    print_columns(lines)
-    print(f"95 % intervals in brackets; recipe: {report.scores[0].signature}")
-    if unbeaten := report.unbeaten():
-        print(f"The model does not beat the baseline: {', '.join(unbeaten)}.")
-    print_details(report.details)
+    print(report.text())
 
 
-def print_columns(lines: list[list[str]]) -> None:
-    """The first column to the left, the others to the right; never cut, never wrapped."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for first, *others in lines:
-        cells = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
-        print("  ".join([first.ljust(widths[0]), *cells]))
+def print_shown(shown: "Shown", *, title: str, out: Path | None, json: bool) -> None:
+    """A result as text or as JSON and, where a file is named, in it."""
+    if json:
+        print_json(shown.as_json())
+    else:
+        print(*([title] if title else []), shown.text(), sep="\n")
+    if out is not None:
+        draw(shown.as_json() if out.suffix == NUMBERS else shown.chart(), out)
+
+
+def draw(value: Any, out: Path) -> None:
+    """A chart, or plain values, as a file."""
+    if out.suffix == NUMBERS:
+        from unrolled.store.files import write_file
+
+        write_file(out, (json_text(value) + "\n").encode())
+        return
+    from unrolled.charts import save
+
+    save(value, out)
+    note(f"Drawn: {out}.")
 
 
 def _finite(value: Any) -> Any:
     """The value with null for what JSON has no number for."""
     if isinstance(value, dict):
         return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unrolled.training.clock import Status
 
 LINE_SECONDS = 10.0  # between plain lines
-NEWS_SECONDS = 1.0  # between plain lines when there is a new loss on the dev text
+NEWS_SECONDS = 1.0  # between plain lines when there is a new measure on the dev data
 PATIENCE = 2.0  # seconds before work without a measure of its own is announced
 
 
@@ -77,14 +77,14 @@ def stderr() -> "Console":
 
 
 def plain_lines() -> "Callable[[Status], None]":
-    """A line every few seconds, the first one soon, and one for each new loss on the dev text."""
-    last, dev_loss = -math.inf, None
+    """A line every few seconds, the first one soon, and one for each new dev measure."""
+    last, dev = -math.inf, None
 
     def show(status: "Status") -> None:
-        nonlocal last, dev_loss
-        wait = NEWS_SECONDS if status.dev_loss != dev_loss else LINE_SECONDS
+        nonlocal last, dev
+        wait = NEWS_SECONDS if status.dev != dev else LINE_SECONDS
         if time.monotonic() - last >= wait or status.share >= 1.0:
-            last, dev_loss = time.monotonic(), status.dev_loss
+            last, dev = time.monotonic(), status.dev
             note(describe(status))
 
     return show
@@ -93,14 +93,11 @@ def plain_lines() -> "Callable[[Status], None]":
 def describe(status: "Status", *, brief: bool = False) -> str:
     """One line: where the run is, how well and how fast it goes; brief beside a bar."""
     place = f"epoch {status.epoch}" + ("" if brief else f"  step {status.step}")
-    perplexity = math.exp(min(status.loss, 50.0))
-    dev = "" if status.dev_loss is None else f"  dev {status.dev_loss:.3f}"
-    rate = status.tokens_per_second
+    dev = f"  dev {status.dev.name} {status.dev.value:.4g}" if status.dev else ""
+    rate = status.units_per_second
     speed = f"{rate / 1000:.0f}k" if brief and rate >= 10_000 else f"{rate:,.0f}"
     left = f"  {clock(status.seconds_left)} left" if 0.0 < status.seconds_left < 1e7 else ""
-    return (
-        f"{place}  loss {status.loss:.3f}  perplexity {perplexity:.1f}{dev}  {speed} tokens/s{left}"
-    )
+    return f"{place}  loss {status.loss:.3f}{dev}  {speed} {status.unit}/s{left}"
 
 
 def clock(seconds: float) -> str:

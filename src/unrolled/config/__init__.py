@@ -1,4 +1,4 @@
-"""Settings, one class a stage: read TOML, override, check, write back.
+"""Settings: read TOML, override, check, write back.
 
 A setting has the same name in a TOML file, in `--set section.key=value` and in Python. A misspelt
 name or a value out of bounds is a ConfigError that says what is allowed; nothing is ignored.
@@ -6,84 +6,40 @@ name or a value out of bounds is a ConfigError that says what is allowed; nothin
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from unrolled.config.base import (
-    RecurrentSettings,
-    RunSettings,
-    Section,
-    TokenSettings,
-    TrainSettings,
-)
-from unrolled.config.classify import ClassifyRun, ClassifySettings
-from unrolled.config.language import LanguageRun, LanguageSettings
-from unrolled.config.ngram import NgramRun, NgramSettings
-from unrolled.config.tag import TagRun, TagSettings
-from unrolled.config.translate import TranslateRun, TranslateSettings
-from unrolled.config.window import WindowRun, WindowSettings
+from unrolled.config.sections import RunSettings, Section
 from unrolled.errors import ConfigError, StorageError, UnrolledError, not_one_of
 
-__all__ = [
-    "RUNS",
-    "ClassifyRun",
-    "ClassifySettings",
-    "LanguageRun",
-    "LanguageSettings",
-    "NgramRun",
-    "NgramSettings",
-    "RecurrentSettings",
-    "RunSettings",
-    "Section",
-    "TagRun",
-    "TagSettings",
-    "TokenSettings",
-    "TrainSettings",
-    "TranslateRun",
-    "TranslateSettings",
-    "WindowRun",
-    "WindowSettings",
-    "checked",
-    "parse_options",
-    "parse_overrides",
-    "read_toml",
-    "run_class",
-    "settings_for",
-    "to_toml",
-]
-
-RUNS: dict[str, type[RunSettings]] = {
-    "classify": ClassifyRun,
-    "lm": LanguageRun,
-    "ngram": NgramRun,
-    "tag": TagRun,
-    "translate": TranslateRun,
-    "window": WindowRun,
-}
-SECTIONS = ("train", "tokens", "model")  # where an option is looked for; the last one wins
+Kind = TypeVar("Kind", bound=Section)
+Run = TypeVar("Run", bound=RunSettings)
 
 
-def run_class(task: str) -> type[RunSettings]:
-    """The settings class of a task."""
-    if task not in RUNS:
-        raise not_one_of("task", task, RUNS)
-    return RUNS[task]
+def sections(kind: type[Section]) -> dict[str, type[Section]]:
+    """The sections of a settings class, by name."""
+    found = {}
+    for name, field in kind.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            found[name] = field.annotation
+    return found
 
 
 def settings_for(
-    task: str, *, file: Path | None = None, overrides: Mapping[str, Any] | None = None
-) -> RunSettings:
-    """The task's defaults, then the file's values, then the overrides by dotted name."""
+    kind: type[Run], *, file: Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> Run:
+    """The defaults of a task's settings, then the file's values, then overrides by dotted name."""
+    task = kind.model_fields["task"].default
     values = read_toml(file) if file else {}
     if values.get("task", task) != task:
         raise ConfigError(f"{file}: task is {values['task']!r}, but {task!r} was asked for.")
     for name, value in (overrides or {}).items():
         _put(values, name, value)
-    return checked(run_class(task), values | {"task": task})
+    return checked(kind, values)
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -107,21 +63,22 @@ def parse_overrides(items: Iterable[str]) -> dict[str, Any]:
     return values
 
 
-def parse_options(task: str, options: Sequence[str]) -> dict[str, Any]:
-    """`--hidden-size 200 --direct` as settings of a task by their dotted names.
+def parse_options(kind: type[RunSettings], options: Sequence[str]) -> dict[str, Any]:
+    """`--hidden-size 200 --direct` as settings by their dotted names.
 
     An option is the last part of a setting's name; one without a value switches it on.
     """
     known = {
-        key: f"{section}.{key}"
-        for section in SECTIONS
-        for key in _section(run_class(task), section).model_fields
+        key: f"{name}.{key}"
+        for name, section in sections(kind).items()
+        for key in section.model_fields
     }
+    task = kind.model_fields["task"].default
     values = {}
     for option, text in _with_values(options):
         key = option.removeprefix("--").replace("-", "_")
         if not option.startswith("--") or key not in known:
-            raise not_one_of(f"option of train {task}", option, [_option(name) for name in known])
+            raise not_one_of(f"option of train {task}", option, map(option_name, known))
         values[known[key]] = True if text is None else _toml_value(text)
     return values
 
@@ -135,27 +92,33 @@ def _with_values(options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
         yield option, waiting.pop(0) if has_value else None
 
 
-def _option(key: str) -> str:
+def option_name(key: str) -> str:
+    """`--hidden-size` of hidden_size."""
     return f"--{key.replace('_', '-')}"
 
 
-def _section(kind: type[BaseModel], name: str) -> type[BaseModel]:
-    annotation = kind.model_fields[name].annotation
-    assert isinstance(annotation, type)
-    return annotation
-
-
-def checked(kind: type[RunSettings], values: Mapping[str, Any]) -> RunSettings:
+def checked(
+    kind: type[Kind], values: Mapping[str, Any], *, shown_as: Callable[[str], str] = str
+) -> Kind:
     """An instance of `kind`, or a ConfigError about the first thing that is wrong."""
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
-        raise _config_error(kind, error) from None
+        raise _config_error(kind, error, shown_as) from None
 
 
 def to_toml(settings: RunSettings) -> str:
     """The settings as TOML; reading it back gives an equal value."""
     return tomli_w.dumps(settings.model_dump(exclude_none=True))
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        inner = isinstance(value, Mapping)
+        found |= flat(value, f"{prefix}{name}.") if inner else {prefix + name: value}
+    return found
 
 
 def _toml_value(text: str) -> Any:
@@ -174,12 +137,14 @@ def _put(values: dict[str, Any], name: str, value: Any) -> None:
     values[key] = value
 
 
-def _config_error(kind: type[RunSettings], error: ValidationError) -> UnrolledError:
+def _config_error(
+    kind: type[Section], error: ValidationError, shown_as: Callable[[str], str]
+) -> UnrolledError:
     first = error.errors(include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, UnrolledError):
         return cause
-    name = ".".join(str(part) for part in first["loc"])
+    name = shown_as(".".join(str(part) for part in first["loc"]))
     if first["type"] == "extra_forbidden":
         return _unknown_key(kind, [str(part) for part in first["loc"]])
     if first["type"] == "literal_error":
@@ -188,8 +153,8 @@ def _config_error(kind: type[RunSettings], error: ValidationError) -> UnrolledEr
     return ConfigError(f"{name} is {first['input']!r}, but {allowed}.")
 
 
-def _unknown_key(kind: type[BaseModel], path: list[str]) -> ConfigError:
+def _unknown_key(kind: type[Section], path: list[str]) -> ConfigError:
     for section in path[:-1]:
-        kind = _section(kind, section)
+        kind = sections(kind)[section]
     where = f"setting in section {'.'.join(path[:-1])}" if path[:-1] else "setting"
     return not_one_of(where, path[-1], kind.model_fields)

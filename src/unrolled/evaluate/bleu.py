@@ -7,7 +7,7 @@ BP              1 if c ≥ r, else exp(1 − r/c); c tokens of the candidates, r
 BLEU            BP · exp(Σ_{n=1..N} (1/N) log p_n), in 0..1; 0 where some p_n is 0 or c is 0
 
 Counts are summed over the corpus first: BLEU is no mean over sentences. Nothing is smoothed.
-For scores to report, see evaluate/transduction.py.
+For scores to report, see evaluate/translation.py.
 """
 
 import math

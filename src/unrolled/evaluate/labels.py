@@ -11,14 +11,14 @@ ece                 expected calibration error (Guo et al. 2017, arXiv:1706.0459
 A label that neither occurs nor is said counts in no mean. Intervals: 1000 resamples of the texts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unrolled.evaluate.metrics import RESAMPLES, Floats, Score
+from unrolled.evaluate.bootstrap import Floats, bootstrap
+from unrolled.evaluate.score import Score, signature
 from unrolled.text.labels import Targets
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BINS = 15
 YES = 0.5
-NUMBERS_AT_ONCE = 4_000_000  # of resamples: bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,33 +120,21 @@ SEVERAL: dict[str, Measure] = {
 
 
 def label_scores(
-    probabilities: Floats, targets: Targets, *, counted: str, first: str = "accuracy"
+    probabilities: Floats,
+    targets: Targets,
+    *,
+    counted: Mapping[str, object],
+    first: str = "accuracy",
 ) -> list[Score]:
     """Every measure of probabilities (N, K), with its recipe; the one named `first` comes first."""
     judged = Judged.of(probabilities, targets)
     measures = SEVERAL if targets.ndim == 2 else ONE
-    whole = judged.sums(np.ones((1, len(targets))))
-    drawn = [judged.sums(weights) for weights in resamples(len(targets))]
-    recipe = f"{counted}|bins:{BINS}|ci:bootstrap-{RESAMPLES}-texts|version:{version('unrolled')}"
-    scores = []
-    for name in sorted(measures, key=lambda name: name != first):  # the others keep their order
-        value = float(measures[name](whole)[0])
-        values = np.concatenate([measures[name](sums) for sums in drawn])
-        low, high = np.quantile(values, [0.025, 0.975])
-        scores.append(Score(name, value, min(float(low), value), max(float(high), value), recipe))
-    return scores
-
-
-def resamples(count: int) -> Iterator[Floats]:
-    """How often each of `count` texts is drawn: RESAMPLES rows in all, some at a time."""
-    generator = np.random.default_rng(0)
-    at_once = max(1, NUMBERS_AT_ONCE // count)
-    for start in range(0, RESAMPLES, at_once):
-        drawn = [
-            np.bincount(generator.integers(count, size=count), minlength=count)
-            for _ in range(min(at_once, RESAMPLES - start))
-        ]
-        yield np.stack(drawn).astype(np.float64)
+    found = bootstrap(judged.sums, measures, len(targets))
+    recipe = signature({**counted, "bins": BINS}, resampled="texts")
+    return [
+        Score.of(name, found[name], recipe, higher_is_better=name != "ece")
+        for name in sorted(measures, key=lambda name: name != first)  # the others keep their order
+    ]
 
 
 def _marks(labels: Targets, K: int) -> "csr_array":

@@ -1,14 +1,19 @@
-"""Reports: scores beside the baselines', as values, as table rows, from a model folder."""
+"""Reports: scores beside the baselines', as values and as a table, and those a folder keeps."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from unrolled.evaluate.metrics import Score, better, named
-from unrolled.models.folder import METRICS
+from unrolled.errors import ConfigError
+from unrolled.evaluate.details import detail_tables
+from unrolled.evaluate.score import Score, better, named
+from unrolled.evaluate.shown import columns
+from unrolled.store.names import METRICS
 
-TEXTS = ("dev", "test")
+SPLITS = ("dev", "test")
+NOTES = "notes"
 Row = tuple[str, list[Score]]
 
 
@@ -18,9 +23,15 @@ class Report:
 
     scores: list[Score]
     baselines: dict[str, list[Score]]
-    details: dict[str, Any] = field(
-        default_factory=dict
-    )  # what stands behind them, as plain values
+    details: dict[str, Any] = field(default_factory=dict)  # what stands behind them, plain values
+
+    @classmethod
+    def of(
+        cls, scores: Mapping[str, list[Score]], details: Mapping[str, Any] | None = None
+    ) -> Self:
+        """From the scores of "model" and of each baseline, by name."""
+        baselines = {name: own for name, own in scores.items() if name != "model"}
+        return cls(scores["model"], baselines, dict(details or {}))
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
@@ -37,13 +48,32 @@ class Report:
     def from_json(cls, value: dict[str, Any]) -> Self:
         """The report that `as_json` gave."""
         return cls(
-            [Score(**score) for score in value["scores"]],
+            list(map(Score.from_json, value["scores"])),
             {
-                name: [Score(**score) for score in scores]
+                name: list(map(Score.from_json, scores))
                 for name, scores in value["baselines"].items()
             },
             value.get("details", {}),
         )
+
+    def text(self) -> str:
+        """Scores beside the baselines', then the recipe, and where a baseline is not beaten.
+
+        Below it, for labels and tags, what stands behind the scores.
+        """
+        measures, table = rows(self)
+        lines = [["", *measures], *([who, *map(cell, scores)] for who, scores in table)]
+        parts = [
+            columns(lines),
+            f"95 % intervals in brackets; recipe: {self.scores[0].signature}",
+        ]
+        if unbeaten := self.unbeaten():
+            parts.append(f"The model does not beat the baseline: {', '.join(unbeaten)}.")
+        return "\n".join([*parts, *(f"\n{table}" for table in detail_tables(self.details))])
+
+    def chart(self) -> Any:
+        """There is none."""
+        raise ConfigError("there is no picture of these scores. Leave --out out.")
 
     def unbeaten(self) -> list[str]:
         """The baselines that the model does not beat."""
@@ -60,7 +90,7 @@ def rows(report: Report) -> tuple[list[str], list[Row]]:
 
     The backward model of a pair has a row of its own.
     """
-    measures = [score.name for score in next(iter(report.baselines.values()))]
+    measures = [score.name for score in next(iter(report.baselines.values()), report.scores)]
     own = [score for score in report.scores if score.name in measures]
     backward = [score for score in report.scores if score.name not in measures]
     models = [("model", own), *([("backward", backward)] if backward else [])]
@@ -78,12 +108,16 @@ def number(value: float) -> str:
 
 
 def saved_notes(folder: Path | str) -> list[str]:
-    """What is to be known beside them, or why there are none."""
-    values = json.loads((Path(folder) / METRICS).read_text(encoding="utf-8"))
-    return list(values.get("notes", {}).values())
+    """What is to be known beside the reports, or why there are none."""
+    return list(_saved(folder).get(NOTES, {}).values())
 
 
 def saved_reports(folder: Path | str) -> dict[str, Report]:
-    """The reports that were taken when training ended, by the name of the text."""
-    values = json.loads((Path(folder) / METRICS).read_text(encoding="utf-8"))
-    return {name: Report.from_json(values[name]) for name in TEXTS if name in values}
+    """The reports that were taken when training ended, by the name of the split."""
+    values = _saved(folder)
+    return {name: Report.from_json(values[name]) for name in SPLITS if name in values}
+
+
+def _saved(folder: Path | str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads((Path(folder) / METRICS).read_text(encoding="utf-8"))
+    return values

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.lab.translation import PLAIN, Toy, trained
-from unrolled.models.translate import TranslateModel
+from unrolled.tasks.translate.model import TranslateModel
 
 UNITS = {  # the words of each side; a number is put behind the letter
     "one-one": (["s{}"], ["t{}"]),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unrolled.training.tagger import Tagger
+from unrolled.tasks.tag.estimator import Tagger
 
 WAIT = "-"  # said while there is nothing to say yet, and after the last word
 

@@ -18,21 +18,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from unrolled.config import settings_for
-from unrolled.config.translate import TranslateRun
+from unrolled.config.sections import TrainSettings
 from unrolled.errors import ConfigError
-from unrolled.evaluate.translate import PairData
-from unrolled.models.translate import Search, TranslateModel
-from unrolled.models.translate_network import TranslateNetwork
+from unrolled.tasks.translate.data import PairData, Pairs
+from unrolled.tasks.translate.job import TranslateJob, translate_job
+from unrolled.tasks.translate.model import TranslateModel
+from unrolled.tasks.translate.network import TranslateNetwork
+from unrolled.tasks.translate.search import Search
+from unrolled.tasks.translate.settings import TranslateRun
 from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch, PairBatches
 from unrolled.text.parallel import Pair
-from unrolled.text.transductions import toy_pairs
-from unrolled.training.memory import fit
-from unrolled.training.translate import TranslateJob, translate_job
+from unrolled.text.toy_pairs import toy_pairs
+from unrolled.training.clock import Dev
+from unrolled.training.in_memory import fit_in_memory
 
 GREEDY = Search(width=1)
 Settings = Mapping[str, Any]
@@ -94,24 +97,24 @@ LONG_REVERSE = Toy("reverse", symbols=10, lengths=(2, 24), pairs=2200)
 
 def job_for(lines: Lines, changes: Settings, *, held_out: int, seed: int) -> TranslateJob:
     """A small model with fresh weights, and the pairs it is to learn."""
-    settings = settings_for("translate", overrides={**PLAIN, **changes, "seed": seed})
-    assert isinstance(settings, TranslateRun)
-    rows = list(map("\t".join, lines))
-    texts = {"train": rows[held_out:], "dev": rows[:held_out]}
+    settings = settings_for(TranslateRun, overrides={**PLAIN, **changes, "seed": seed})
+    pairs = [Pair(*line, number) for number, line in enumerate(lines, 1)]
+    splits = {"train": pairs[held_out:], "dev": pairs[:held_out]}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return translate_job(settings, texts, dict.fromkeys(texts, "<toy>"))
+        data = {name: Pairs(split, "<toy>", {}) for name, split in splits.items()}
+        return translate_job(settings, data)
 
 
 def trained(lines: Lines, changes: Settings, *, held_out: int, seed: int) -> TranslateJob:
     """The same, after training."""
     job = job_for(lines, changes, held_out=held_out, seed=seed)
-    fit(job, job.model.settings.train, seed=seed)
+    fit_in_memory(job)
     return job
 
 
 def accuracies(outputs: Sequence[str], lines: Lines) -> tuple[float, float]:
-    """The share of tokens that are right, and that of lines: see evaluate/transduction.py.
+    """The share of tokens that are right, and that of lines: see evaluate/translation.py.
 
     Without the intervals that are there, which would cost more than the models here.
     """
@@ -158,7 +161,7 @@ def _outcome(toy: Toy, changes: Settings, *, seed: int) -> Outcome:
     accuracy, exact = _greedy(job.model, lines[: toy.held_out])
     epochs = job.model.settings.train.epochs
     updates = sum(len(job.epoch(seed, epoch)) for epoch in range(epochs))
-    return Outcome(exact, accuracy, job.dev_loss(), job.model.about()["parameters"], updates)
+    return Outcome(exact, accuracy, job.dev().cost, job.model.about()["parameters"], updates)
 
 
 # ------------------------------------------------------------------ the reversed source
@@ -174,8 +177,16 @@ class UntilAccurate:
     reached: bool = False
 
     @property
-    def network(self) -> nn.Module:
-        return self.job.network
+    def model(self) -> TranslateModel:
+        return self.job.model
+
+    @property
+    def train(self) -> TrainSettings:
+        return self.job.train
+
+    @property
+    def seed(self) -> int:
+        return self.job.seed
 
     def epoch(self, seed: int, epoch: int) -> Sequence[PairBatch]:
         """The job's own batches, counted."""
@@ -183,12 +194,12 @@ class UntilAccurate:
         self.updates += len(batches)
         return batches
 
-    def dev_loss(self) -> float:
+    def dev(self) -> Dev:
         """The job's own, after a look at the outputs."""
         if not self.reached:
-            held_out = [(pair.source, pair.target) for pair in self.job.dev.pairs]
+            held_out = [(pair.source, pair.target) for pair in self.job.dev_pairs.pairs]
             self.reached = _greedy(self.job.model, held_out)[0] >= self.goal
-        return self.job.dev_loss()
+        return self.job.dev()
 
 
 def source_reversal(
@@ -210,7 +221,7 @@ def source_reversal(
 def _updates(toy: Toy, changes: Settings, *, goal: float, seed: int) -> int | None:
     job = job_for(toy.made(seed), changes, held_out=toy.held_out, seed=seed)
     watched = UntilAccurate(job, goal)
-    fit(watched, job.model.settings.train, seed=seed)
+    fit_in_memory(watched)
     return watched.updates if watched.reached else None
 
 
@@ -262,7 +273,7 @@ def gradient_shortcut(
 
 def state_gradients(model: TranslateModel, lines: Lines) -> NDArray[np.float64]:
     """The norms for pairs of one length, of a model whose encoder is a GRU or RNN read forward."""
-    data = PairData.of(model, [Pair(*line, 0) for line in lines])
+    data = PairData.of(model.source, model.target, [Pair(*line, 0) for line in lines])
     whole = PairBatches(data.source, data.target, batch_tokens=1).build(np.arange(len(lines)))
     for side in (whole.source, whole.target):
         if int(side.lengths.min()) != int(side.lengths.max()):

@@ -14,8 +14,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from unrolled.models.language import LanguageModel
-from unrolled.training.run import train
+from unrolled.tasks.run import train
+from unrolled.tasks.shared.language_model import LanguageModel
 
 OPENED = {"proctor": "exams", "teacher": "books"}
 DID = (

@@ -15,7 +15,6 @@ from torch.library import Library, register_autograd, register_fake
 from torch.utils.flop_counter import register_flop_formula
 
 from unrolled.errors import ConfigError
-from unrolled.native import NONE, VARIABLE
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
 from unrolled.nn.kernel_layer import differentiable_gradients
@@ -104,11 +103,7 @@ def _checked(
     x: Tensor, tensors: list[Tensor], name: str, D: int
 ) -> tuple[Cell, list[Tensor | None]]:
     """The cell, and the tensors spread out, of a call whose tensors have their axes."""
-    if not kernels.are_there():
-        raise ConfigError(
-            "unrolled::layer runs the compiled kernels, but there are none. Install the package "
-            f"where a compiler is, with {VARIABLE} not {NONE!r}, or make the graph anew here."
-        )
+    kernels.check_are_there("unrolled::layer")
     check_is_tensor("x", x)
     check_dims("x", x, 3, "(B, T, E)")
     cell = _cell(name)

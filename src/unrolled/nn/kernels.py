@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import ConfigError
+from unrolled.native import NONE, VARIABLE
 from unrolled.native import module as _kernels
 from unrolled.nn.addresses import (
     address,
@@ -52,6 +53,15 @@ def active() -> str:
 def are_there() -> bool:
     """Whether any were compiled, and are to run."""
     return _kernels is not None
+
+
+def check_are_there(who: str) -> None:
+    """ConfigError where `who` runs them and there are none."""
+    if not are_there():
+        raise ConfigError(
+            f"{who} runs the compiled kernels, but there are none. Install the package where a "
+            f"compiler is, with {VARIABLE} not {NONE!r}, or make the graph anew here."
+        )
 
 
 def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None) -> bool:

@@ -9,7 +9,8 @@ Label smoothing ε puts (1 − ε) one_hot(y) + ε / V in the place of one_hot(y
 never wholly certain (Szegedy et al. 2016, arXiv:1512.00567, section 7).
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,11 +23,12 @@ from unrolled.nn.shapes import check_dims, check_is_tensor, have_shapes, listed
 ROWS_AT_ONCE = 256  # without gradients: bounds the memory that scores of long texts need
 
 
-class Loss(NamedTuple):
+@dataclass(frozen=True)
+class Loss:
     """What a model says of a batch; means are exact over batches since sums and counts add up."""
 
-    nats: Tensor  # summed over the predictions, a scalar
-    predictions: int  # how many were summed
+    total: Tensor  # summed over the predictions, a scalar
+    count: int  # how many were summed
     carry: tuple[Tensor, ...] | None  # the detached last state if the next batch continues this one
 
 

@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unrolled.text.buckets import Buckets, Epoch, check_at_least, padded
+from unrolled.text.buckets import Buckets, Epoch, check_at_least
 from unrolled.text.buckets import Places as Places
+from unrolled.text.ragged import padded
 from unrolled.text.tokens import END, START, EncodedLines
 
 
@@ -74,7 +75,7 @@ class LineBatches(Buckets[Batch]):
         kept = whole if max_length is None else np.minimum(whole, max_length)
         super().__init__(kept, batch_tokens=batch_tokens)
         self.first = first
-        self._ids, self._starts = encoded.ids, encoded.ends - encoded.lengths
+        self._ids, self._starts = encoded.ids, encoded.starts
         self.cut = int(np.count_nonzero(kept < whole))
 
     def build(self, rows: Places) -> Batch:

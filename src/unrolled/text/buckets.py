@@ -1,4 +1,4 @@
-"""Rows of unequal length: padded on the right, and bucketed so that little is padding.
+"""Rows of unequal length, bucketed so that little is padding.
 
 What a batch is made of beside rows of ids (labels, characters) is for the classes below `Buckets`.
 """
@@ -10,13 +10,11 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unrolled.errors import ConfigError
-from unrolled.text.vocabulary import PAD
+from unrolled.text.ragged import Places as Places
 
 Made = TypeVar("Made", covariant=True)  # what a batch is
-Places = NDArray[np.int64]
 
 POOL = 100  # batches' worth of rows that are sorted by length together
 
@@ -89,18 +87,6 @@ class Buckets(ABC, Generic[Made]):
             size = max(1, bisect_right(sizes, self.batch_tokens, key=places))
             yield order[start : start + size]
             start += size
-
-
-def padded(
-    flat: NDArray[np.integer], starts: Places, lengths: Places, *, fill: int = PAD
-) -> NDArray[np.int64]:
-    """The runs of `flat` with these starts and lengths (B,), side by side: (B, T)."""
-    steps = np.arange(lengths.max())  # (T,)
-    inside = steps < lengths[:, None]  # (B, T)
-    rows = np.full(inside.shape, fill, dtype=np.int64)
-    places = np.minimum(starts[:, None] + steps, len(flat) - 1)  # a row of nothing may lie beyond
-    rows[inside] = flat[places[inside]]
-    return rows
 
 
 def check_at_least(name: str, value: int | None, least: int) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from unrolled.text.batch import Batch
-from unrolled.text.buckets import Buckets, Places, padded
+from unrolled.text.buckets import Buckets, Places
+from unrolled.text.ragged import Ragged
 from unrolled.text.tokens import START, EncodedLines
 
 
@@ -23,11 +24,11 @@ class SourceBatches(Buckets[Batch]):
 
     def __init__(self, encoded: EncodedLines, *, batch_tokens: int) -> None:
         super().__init__(encoded.lengths, batch_tokens=batch_tokens)
-        self._encoded, self._starts = encoded, encoded.ends - encoded.lengths
+        self._sources = encoded.rows
 
     def build(self, rows: Places) -> Batch:
         """The batch of these rows (B,), in this order."""
-        return _rows(self._encoded, self._starts, rows)
+        return _batch(self._sources, rows)
 
 
 class PairBatches(Buckets[PairBatch]):
@@ -35,17 +36,15 @@ class PairBatches(Buckets[PairBatch]):
 
     def __init__(self, source: EncodedLines, target: EncodedLines, *, batch_tokens: int) -> None:
         super().__init__(np.maximum(source.lengths, target.lengths), batch_tokens=batch_tokens)
-        self._sides = [(side, side.ends - side.lengths) for side in (source, target)]
+        self._sides = (source.rows, target.rows)
 
     def build(self, rows: Places) -> PairBatch:
         """The batch of these rows (B,), in this order."""
-        source, target = (_rows(side, starts, rows) for side, starts in self._sides)
+        source, target = (_batch(side, rows) for side in self._sides)
         first = torch.full((len(rows), 1), START)
         begun = torch.cat([first, target.tokens], dim=1)  # (B, 1 + T)
         return PairBatch(source, Batch(begun, target.lengths + 1))
 
 
-def _rows(encoded: EncodedLines, starts: Places, rows: Places) -> Batch:
-    lengths = encoded.lengths[rows]
-    tokens = padded(encoded.ids, starts[rows], lengths)
-    return Batch(torch.from_numpy(tokens), torch.from_numpy(lengths))
+def _batch(side: Ragged, rows: Places) -> Batch:
+    return Batch(torch.from_numpy(side.padded(rows)), torch.from_numpy(side.lengths[rows]))

@@ -1,12 +1,12 @@
 """Sentence pairs: two files that agree line for line, or one file with a tab between the sides.
 
-PREFIX.de and PREFIX.en     `read_parallel` joins them to lines of the second form
-source<TAB>target           `read_pairs` reads these
+PREFIX.de and PREFIX.en     `read_parallel`
+source<TAB>target           `read_pairs`
 
 Blank lines are passed over; a side alone may not be empty. White space around a side is dropped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from unrolled.errors import DataError, StorageError
 from unrolled.text.corpus import PACKINGS, read_lines
+from unrolled.text.source import Fingerprint, fingerprint_of
 
 ENDINGS = ("", *PACKINGS)  # plain, or compressed
 Counts = NDArray[np.integer]
@@ -32,10 +33,10 @@ class Pair(NamedTuple):
 
 def read_parallel(
     prefix: Path | str, source: str, target: str, *, encoding: str = "utf-8"
-) -> list[str]:
-    """The lines of PREFIX.source and PREFIX.target (or .gz, .xz) as source, tab, target.
+) -> tuple[list[Pair], Fingerprint]:
+    """The pairs of PREFIX.source and PREFIX.target (or .gz, .xz), and by what to know them again.
 
-    A tab inside a side becomes a space, so that the tab between the sides is the only one.
+    A tab inside a side becomes a space: the fingerprint is that of one file with a tab between.
     """
     paths = [_the_file(f"{prefix}.{side}") for side in (source, target)]
     sides = [
@@ -48,7 +49,8 @@ def read_parallel(
             "of one must be the counterpart of line n of the other. Mend the files so that they "
             "have equally many.",
         )
-    return list(map("\t".join, zip(*sides, strict=True)))
+    rows = list(zip(*sides, strict=True))
+    return _pairs(rows, prefix), fingerprint_of(map("\t".join, rows))
 
 
 def _the_file(name: str) -> Path:
@@ -70,15 +72,23 @@ def _the_file(name: str) -> Path:
 
 
 def read_pairs(lines: Iterable[str], *, source: Path | str) -> list[Pair]:
-    """The pairs of a file's lines; errors name `source`, the file."""
-    pairs = [_pair(line, source, n) for n, line in enumerate(lines, 1) if line.strip()]
+    """The pairs of a file's lines, a tab between the sides; errors name `source`, the file."""
+    return _pairs((line.split("\t") for line in lines), source)
+
+
+def _pairs(rows: Iterable[Sequence[str]], path: Path | str) -> list[Pair]:
+    """The rows that are not blank; each must have two sides, and both must have text."""
+    pairs = []
+    for number, row in enumerate(rows, 1):
+        sides = [side.strip() for side in row]
+        if any(sides):
+            pairs.append(_pair(sides, path, number))
     if not pairs:
-        raise DataError(source, "holds no pair, but there must be some: source, tab, target.")
+        raise DataError(path, "holds no pair, but there must be some: source, tab, target.")
     return pairs
 
 
-def _pair(line: str, path: Path | str, number: int) -> Pair:
-    sides = [side.strip() for side in line.split("\t")]
+def _pair(sides: Sequence[str], path: Path | str, number: int) -> Pair:
     if len(sides) != 2:
         problem = "has 1 column" if len(sides) == 1 else f"has {len(sides)} columns"
         remedy = (

@@ -10,9 +10,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unrolled.config.base import TokenSettings
+from unrolled.config.sections import TokenSettings
 from unrolled.errors import not_one_of
 from unrolled.text.bpe import BpeTokeniser as BpeTokeniser
+from unrolled.text.ragged import Ragged
 from unrolled.text.vocabulary import END as END
 from unrolled.text.vocabulary import PAD as PAD
 from unrolled.text.vocabulary import SPECIALS as SPECIALS
@@ -51,17 +52,26 @@ class LineTokeniser(Tokeniser, Protocol):
 class EncodedLines:
     """Lines as ids, one after the other, each closed by END."""
 
-    ids: Ids  # (N,)
-    ends: Lengths  # (lines,) where in ids each line ends, exclusive
+    rows: Ragged  # one after the other
     characters: int  # of the lines as they were given, and one for each line's end
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return len(self.rows)
+
+    @property
+    def ids(self) -> Ids:
+        """(N,)"""
+        return self.rows.values
+
+    @property
+    def starts(self) -> Lengths:
+        """Where in ids each line begins: (lines,)."""
+        return self.rows.starts
 
     @property
     def lengths(self) -> Lengths:
         """How many ids each line has, its END counted: (lines,)."""
-        return np.diff(self.ends, prepend=0)
+        return self.rows.lengths
 
     @property
     def unknown(self) -> int:
@@ -142,7 +152,8 @@ class TextEncoder:
             chunk_ids, chunk_lengths = self._ids_of(read)
             ids.append(np.insert(chunk_ids, np.cumsum(chunk_lengths), np.int32(END)))
             lengths.append(chunk_lengths + 1)
-        return EncodedLines(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), characters)
+        rows = Ragged.joined(np.concatenate(ids), np.concatenate(lengths))
+        return EncodedLines(rows, characters)
 
     def decode(self, ids: ArrayLike) -> str:
         """The text of ids (N,): END is a line's end, PAD and START are nothing."""

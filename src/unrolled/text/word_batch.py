@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unrolled.text.buckets import Buckets, Places, padded
+from unrolled.text.buckets import Buckets, Places
+from unrolled.text.ragged import padded
 from unrolled.text.word_encoder import EncodedWords
 from unrolled.text.words import Ids
 

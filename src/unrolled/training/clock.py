@@ -3,6 +3,15 @@
 import math
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Dev(NamedTuple):
+    """How good a model is on the dev data: `name` and `value` are shown, the lowest `cost` wins."""
+
+    name: str
+    value: float
+    cost: float
 
 
 @dataclass(frozen=True)
@@ -12,9 +21,10 @@ class Status:
     epoch: int
     step: int
     share: float  # of the run that is over
-    loss: float  # mean nats of this epoch so far
-    dev_loss: float | None  # the last one
-    tokens_per_second: float
+    loss: float  # the mean of this epoch so far
+    dev: Dev | None  # the last one
+    unit: str  # what is counted: tokens, texts
+    units_per_second: float
     seconds_left: float
 
 
@@ -27,7 +37,7 @@ class Clock:
     def start(self, before: float) -> None:
         """Begin, after `before` seconds of earlier sessions."""
         self.begun = self.last_save = time.monotonic()
-        self.before, self.tokens, self.first_share = before, 0, -1.0
+        self.before, self.units, self.first_share = before, 0, -1.0
 
     def seconds(self) -> float:
         """Seconds of the run, earlier sessions included."""
@@ -41,13 +51,13 @@ class Clock:
         """Say that a checkpoint stands."""
         self.last_save = time.monotonic()
 
-    def count(self, tokens: int) -> None:
-        """Add tokens to those of this session."""
-        self.tokens += tokens
+    def count(self, units: int) -> None:
+        """Add to what was read in this session."""
+        self.units += units
 
     def rate(self) -> float:
-        """Tokens a second in this session, evaluations included."""
-        return self.tokens / max(time.monotonic() - self.begun, 1e-9)
+        """Units a second in this session, evaluations included."""
+        return self.units / max(time.monotonic() - self.begun, 1e-9)
 
     def left(self, share: float) -> float:
         """Seconds that the rest should take; infinity while there is nothing to go by."""

@@ -8,71 +8,67 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from torch import nn
-
-from unrolled.config import RunSettings
-from unrolled.errors import NumericError, Stopped
-from unrolled.evaluate.report import Report
-from unrolled.nn.output import Loss
-from unrolled.training.checkpoint import Progress, RunFolder
-from unrolled.training.clock import Clock, Status
-from unrolled.training.optimise import OPTIMIZERS, clip_gradients, rate_share
+from unrolled.config.sections import TrainSettings
+from unrolled.errors import ModelError, NumericError, Stopped
+from unrolled.training.clock import Clock, Dev, Status
+from unrolled.training.optimise import learning_rate
+from unrolled.training.run_folder import Progress, RunFolder
 from unrolled.training.signals import caught_signals
-from unrolled.training.state import Carry, restore_tensors, run_tensors
+from unrolled.training.update import Step, Update
+
+Watch = Callable[[Status], None]
 
 
-class Network(Protocol):
-    """What the loop asks of a network beside being an nn.Module."""
+class Steps(Protocol):
+    """What the loop asks of a job: batches, what they do, and how good the model has become."""
 
-    def loss(self, batch: Any, carry: Carry) -> Loss: ...
-
-
-class Job(Protocol):
-    """A task made ready for training: its network, its data, its measure."""
+    unit: str  # what a batch holds: tokens, texts
 
     @property
-    def network(self) -> nn.Module: ...
+    def seed(self) -> int: ...
+
+    @property
+    def train(self) -> TrainSettings: ...
+
+    def facts(self) -> dict[str, float]:
+        """Numbers that describe the data, for the first row of the metrics."""
+        ...
+
+    def update(self) -> Update:
+        """What the batches do to the model."""
+        ...
 
     def epoch(self, seed: int, epoch: int) -> Sequence[Any]:
         """The batches of an epoch, the same for the same arguments."""
         ...
 
-    def facts(self, seed: int) -> dict[str, float]:
-        """Numbers that describe the data, for the first row of the metrics."""
+    def size(self, batch: Any) -> int:
+        """How many units a batch holds."""
         ...
 
-    def dev_loss(self) -> float:
-        """Mean nats on the development data, or another measure; lower is better."""
+    def dev(self) -> Dev | None:
+        """How good the model is on the dev data; None: the last epoch counts as the best."""
         ...
 
-    def best_files(self, dev_loss: float) -> dict[str, bytes]:
-        """The model folder of the network as it stands."""
-        ...
-
-    def reports(self, model: Any) -> dict[str, Report]:
-        """The scores of a finished model on the dev and the test data, by these names."""
+    def best_files(self, cost: float | None) -> dict[str, Any]:
+        """The model folder of the model as it stands."""
         ...
 
 
 class Trainer:
     """One run of a job in its folder."""
 
-    def __init__(
-        self, job: Job, settings: RunSettings, folder: RunFolder, watch: Callable[[Status], None]
-    ) -> None:
-        self.job, self.settings, self.folder, self.watch = job, settings, folder, watch
-        self.train = settings.train
-        self.optimizer = OPTIMIZERS[self.train.optimizer](job.network.parameters(), self.train)
-        self.progress = Progress()
-        self.carry: Carry = None
-        self.clock = Clock()
-        self.dev_loss: float | None = None
+    def __init__(self, job: Steps, folder: RunFolder, watch: Watch) -> None:
+        self.job, self.folder, self.watch = job, folder, watch
+        self.train, self.update = job.train, job.update()
+        self.progress, self.clock = Progress(), Clock()
+        self.dev: Dev | None = None
 
     def run(self) -> Progress:
         """Train from the last checkpoint, or from the start, to the end."""
         self._restore()
         if self.progress.metrics_bytes == 0:
-            self.folder.record(self.job.facts(self.settings.seed))
+            self.folder.record(self.job.facts())
         self.clock.start(self.progress.seconds)
         with caught_signals() as caught:
             while not self._is_over():
@@ -86,17 +82,23 @@ class Trainer:
     def _restore(self) -> None:
         if saved := self.folder.restore():
             self.progress, tensors = saved
-            source = self.folder.step_folder(self.progress.step)
-            self.carry = restore_tensors(tensors, self.job.network, self.optimizer, source=source)
+            try:
+                self.update.restore(tensors)
+            except (KeyError, RuntimeError, TypeError, ValueError) as error:
+                raise ModelError(
+                    self.folder.step_folder(self.progress.step),
+                    f"does not fit the model: {error}; train again in another --out.",
+                ) from error
 
     def _epoch(self, caught: list[int]) -> None:
-        batches = self.job.epoch(self.settings.seed, self.progress.epoch)
-        self.job.network.train()
+        batches = self.job.epoch(self.job.seed, self.progress.epoch)
+        self.update.begin()
         while self.progress.batch < len(batches) and not self._is_time_up():
             self._step(batches)
             self._stop_if(caught)
-            if self.clock.since_save() >= self.train.checkpoint_seconds:
+            if self.clock.since_save() >= self.folder.checkpoint_seconds:
                 self._save()
+        self.update.end()
         self._end_of_epoch(self._share(batches))
 
     def _stop_if(self, caught: list[int]) -> None:
@@ -109,92 +111,66 @@ class Trainer:
             )
 
     def _step(self, batches: Sequence[Any]) -> None:
-        share = self._share(batches)
-        network: Network = self.job.network  # type: ignore[assignment]
-        loss = network.loss(batches[self.progress.batch], self.carry)
-        nats = loss.nats.item()
-        if not math.isfinite(nats):
-            raise self._gone_wrong("the loss", nats)
-        self.optimizer.zero_grad(set_to_none=True)
-        (loss.nats / loss.predictions).backward()  # type: ignore[no-untyped-call]
-        norm, rate = self._clip(), self._set_rate(share)
-        self.optimizer.step()
-        self.carry = loss.carry
-        self._count(nats, loss.predictions)
-        mean = nats / loss.predictions
+        share, batch = self._share(batches), batches[self.progress.batch]
+        rate = learning_rate(
+            self.train, share=share, epoch=self.progress.epoch, plateau=self.progress.rate_factor
+        )
+        try:
+            step = self.update.step(batch, rate)
+        except NumericError as error:
+            raise self._gone_wrong(str(error)) from error
+        self._count(step, self.job.size(batch))
         self.folder.record(
             {
                 "step": self.progress.step,
-                "loss": mean,
-                "gradient_norm": norm,
+                "loss": step.total / step.count,
+                "gradient_norm": step.gradient_norm,
                 "learning_rate": rate,
             }
         )
         self.watch(self._status(share))
 
-    def _count(self, nats: float, predictions: int) -> None:
+    def _count(self, step: Step, units: int) -> None:
         progress = self.progress
         progress.step, progress.batch = progress.step + 1, progress.batch + 1
-        progress.epoch_nats += nats
-        progress.epoch_count += predictions
-        self.clock.count(predictions)
+        progress.epoch_total += step.total
+        progress.epoch_count += step.count
+        self.clock.count(units)
 
-    def _clip(self) -> float:
-        named = [(n, p.grad) for n, p in self.job.network.named_parameters() if p.grad is not None]
-        norm = clip_gradients([gradient for _, gradient in named], self.train.clip)
-        if not math.isfinite(norm):
-            wrong = next((name for name, g in named if not g.isfinite().all()), "the whole")
-            raise self._gone_wrong(f"the gradient of {wrong}", norm)
-        return norm
-
-    def _set_rate(self, share: float) -> float:
-        rate = self.train.learning_rate * rate_share(
-            self.train, share=share, epoch=self.progress.epoch, plateau=self.progress.rate_factor
-        )
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        return rate
-
-    def _gone_wrong(self, what: str, value: float) -> NumericError:
+    def _gone_wrong(self, what: str) -> NumericError:
         return NumericError(
-            f"at step {self.progress.step + 1} {what} is {value}{self._wrong_weight()}. Nothing of "
-            "it is saved; the last checkpoint stands. Try a lower train.learning_rate (now "
-            f"{self.train.learning_rate}) or train.clip (now {self.train.clip})."
+            f"at step {self.progress.step + 1} {what}. Nothing of it is saved; the last checkpoint "
+            f"stands. Try a lower train.learning_rate (now {self.train.learning_rate}) or "
+            f"train.clip (now {self.train.clip})."
         )
-
-    def _wrong_weight(self) -> str:
-        weights = self.job.network.named_parameters()
-        wrong = next((name for name, weight in weights if not weight.isfinite().all()), None)
-        return f" (weight {wrong} is not finite)" if wrong else ""
 
     def _end_of_epoch(self, share: float) -> None:
         progress = self.progress
-        self.job.network.eval()
-        self.dev_loss = self.job.dev_loss()
-        if not math.isfinite(self.dev_loss):
-            raise self._gone_wrong("the loss on the dev data", self.dev_loss)
-        mean = progress.epoch_nats / max(progress.epoch_count, 1)
+        self.dev = self.job.dev()
+        if self.dev and not math.isfinite(self.dev.cost):
+            raise self._gone_wrong(
+                str(self.update.gone_wrong("the loss on the dev data", self.dev.cost))
+            )
         self.folder.record(
             {
                 "step": progress.step,
                 "epoch": progress.epoch + 1,
-                "train_loss": mean,
-                "dev_loss": self.dev_loss,
+                "train_loss": progress.mean_loss,
+                **({"dev_loss": self.dev.cost} if self.dev else {}),
             }
         )
         self.folder.note_time(self._time_row())
         self.watch(self._status(share))
-        self._judge(self.dev_loss)
+        self._judge(self.dev.cost if self.dev else None)
         progress.epoch, progress.batch = progress.epoch + 1, 0
-        progress.epoch_nats, progress.epoch_count = 0.0, 0
-        self.carry = None
+        progress.epoch_total, progress.epoch_count = 0.0, 0
 
-    def _judge(self, dev_loss: float) -> None:
+    def _judge(self, cost: float | None) -> None:
         """Keep the model if it is the best so far; count the epochs since."""
         progress = self.progress
-        if progress.best is None or dev_loss < progress.best:
-            self.folder.save_best(progress.step, self.job.best_files(dev_loss))
-            progress.best, progress.best_step = dev_loss, progress.step
+        if cost is None or progress.best is None or cost < progress.best:
+            self.folder.save_best(progress.step, self.job.best_files(cost))
+            progress.best, progress.best_step = cost, progress.step
             progress.dry_epochs = progress.flat_epochs = 0
             return
         progress.dry_epochs += 1
@@ -229,22 +205,21 @@ class Trainer:
     def _save(self) -> None:
         if self.train.minutes is not None:
             self.progress.seconds = self.clock.seconds()
-        tensors = run_tensors(self.job.network, self.optimizer, self.carry)
         try:
-            self.folder.save(self.progress, tensors)
+            self.folder.save(self.progress, self.update.tensors())
         except NumericError as error:
             raise NumericError(f"after step {self.progress.step} {error}") from error
         self.clock.saved()
 
     def _status(self, share: float) -> Status:
-        progress = self.progress
         return Status(
-            epoch=progress.epoch + 1,
-            step=progress.step,
+            epoch=self.progress.epoch + 1,
+            step=self.progress.step,
             share=share,
-            loss=progress.epoch_nats / max(progress.epoch_count, 1),
-            dev_loss=self.dev_loss,
-            tokens_per_second=self.clock.rate(),
+            loss=self.progress.mean_loss,
+            dev=self.dev,
+            unit=self.job.unit,
+            units_per_second=self.clock.rate(),
             seconds_left=self.clock.left(share),
         )
 
@@ -253,5 +228,5 @@ class Trainer:
             "epoch": self.progress.epoch + 1,
             "step": self.progress.step,
             "seconds": round(self.clock.seconds(), 3),
-            "tokens_per_second": round(self.clock.rate(), 1),
+            f"{self.job.unit}_per_second": round(self.clock.rate(), 1),
         }

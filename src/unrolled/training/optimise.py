@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from unrolled.config import TrainSettings
+from unrolled.config.sections import TrainSettings
 
 Parameters = Iterable[nn.Parameter]
 
@@ -23,6 +23,11 @@ OPTIMIZERS: dict[str, Callable[[Parameters, TrainSettings], torch.optim.Optimize
 }
 
 JUST_BELOW = 1.0 - 2.0**-20  # what rounding may add to a norm, and more
+
+
+def learning_rate(train: TrainSettings, *, share: float, epoch: int, plateau: float) -> float:
+    """The rate in force: train.learning_rate times what the schedule leaves of it."""
+    return train.learning_rate * rate_share(train, share=share, epoch=epoch, plateau=plateau)
 
 
 def rate_share(train: TrainSettings, *, share: float, epoch: int, plateau: float) -> float:

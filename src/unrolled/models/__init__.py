@@ -1,1 +1,0 @@
-"""Vocabulary and settings in, losses and predictions out."""

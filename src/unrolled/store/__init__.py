@@ -1,0 +1,1 @@
+"""Bytes that are whole or absent: files, manifest, tensors. Knows no task."""

@@ -1,0 +1,138 @@
+"""One file or folder at a time, as the system gives it: opened safely, flushed, locked.
+
+Whatever the system refuses becomes a StorageError with the path, the reason and what to do.
+"""
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+
+from unrolled.errors import ModelError, StorageError, UnrolledError
+from unrolled.store.manifest import RESTORE, Content, pieces
+
+LOCK = ".lock"
+
+_NO_SPACE = "free some space, or choose another disk, and try again"
+_NO_RIGHT = "check the permissions or choose another place"
+_ADVICE = {
+    errno.ENOSPC: _NO_SPACE,
+    errno.EFBIG: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EACCES: _NO_RIGHT,
+    errno.EPERM: _NO_RIGHT,
+    errno.EROFS: _NO_RIGHT,
+}
+
+
+@contextmanager
+def storage_errors(path: Path, action: str) -> Iterator[None]:
+    """Turn what the system refuses into a StorageError that names `path`."""
+    try:
+        yield
+    except UnrolledError:
+        raise
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0, "check the path and the disk, then try again")
+        reason = error.strerror or str(error)
+        raise StorageError(path, f"cannot {action}: {reason}; {advice}.") from error
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BufferedReader]:
+    """Open a regular file under no other name: a link could lead out of the folder."""
+    try:
+        seen = path.lstat()
+    except FileNotFoundError as error:
+        raise ModelError(path, f"is missing; {RESTORE}.") from error
+    if not stat.S_ISREG(seen.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(seen.st_mode) else "no regular file"
+        raise ModelError(path, f"is {kind}, but must be a regular file; {RESTORE}.")
+    if seen.st_nlink != 1:
+        raise ModelError(
+            path, f"has {seen.st_nlink} hard links, but must have 1; copy the folder and use that."
+        )
+    with open(path, "rb", opener=_open_no_follow) as stream:
+        if not os.path.samestat(seen, os.fstat(stream.fileno())):
+            raise ModelError(path, "was replaced while it was being opened; try again.")
+        yield stream
+
+
+def write_synced(path: Path, content: Content) -> None:
+    """Write a new file and flush it to the disk."""
+    with open(path, "xb") as stream:
+        stream.writelines(pieces(content))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+class FolderLock:
+    """Holds a folder for this process; the kernel lets go of it however the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._descriptor = -1
+
+    def __enter__(self) -> "FolderLock":
+        with storage_errors(self.folder, "lock"):
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            descriptor = os.open(self.folder / LOCK, flags, 0o666)
+            try:
+                self._take(descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            self._descriptor = descriptor
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)  # the file stays: removing it would race with the next holder
+
+    def _take(self, descriptor: int) -> None:
+        try:
+            _lock_or_fail(descriptor)
+        except (BlockingIOError, PermissionError) as error:
+            holder = os.read(descriptor, 20).decode("ascii", "replace")
+            pid = holder if holder.isdecimal() else "unknown"
+            raise StorageError(
+                self.folder,
+                f"another process (pid {pid}) is training in this folder; "
+                "wait for it or choose another --out.",
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+
+
+if sys.platform == "win32":  # written for it, not tested on it
+    import msvcrt
+
+    def _lock_or_fail(descriptor: int) -> None:
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # a locked byte is unreadable: not the pid's
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+
+    def sync_folder(folder: Path) -> None:
+        """A folder cannot be flushed there."""
+else:
+    import fcntl
+
+    def _lock_or_fail(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def sync_folder(folder: Path) -> None:
+        """Make renames inside `folder` durable."""
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _open_no_follow(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

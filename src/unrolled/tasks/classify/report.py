@@ -1,0 +1,113 @@
+"""Evaluate a classifier: scores beside the baselines on the same texts, and what lies behind them.
+
+The baselines are fitted on the training data and kept with the model: baselines.py.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from unrolled.evaluate.bootstrap import Floats
+from unrolled.evaluate.labels import ONE, Judged, label_scores
+from unrolled.evaluate.report import Report
+from unrolled.tasks.classify.baselines import majority
+from unrolled.tasks.classify.data import LabelledData
+from unrolled.tasks.classify.model import ClassifyModel
+from unrolled.tasks.classify.reader import EncodedTexts, LabelledBatches
+from unrolled.text.labels import Labels, Targets
+from unrolled.training.clock import Dev
+
+BATCH_TOKENS = 8192  # tokens read at once
+TIE = 0.001  # what nats may add to the share of wrong labels
+
+
+def evaluate_labelled(model: ClassifyModel, data: LabelledData) -> Report:
+    """Scores of a model on examples, beside the baselines'."""
+    encoded = data.encoded
+    counted = {
+        "examples": len(encoded),
+        "tokens": encoded.tokens,
+        "unknown": encoded.unknown,
+        "level": model.settings.tokens.level,
+        "labels": len(model.labels),
+    }
+    first = first_measure(model)
+    own = model.encoded_probabilities(encoded)
+    scores = {
+        name: label_scores(probabilities, data.targets, counted=counted, first=first)
+        for name, probabilities in {"model": own, **baselines(model, encoded)}.items()
+    }
+    return Report.of(scores, details(own, data.targets, model.labels))
+
+
+def first_measure(model: ClassifyModel) -> str:
+    """The measure that a model was trained for."""
+    balanced = model.settings.model.class_weights == "balanced" and not model.labels.several
+    return "balanced_accuracy" if balanced else "accuracy"
+
+
+def baselines(model: ClassifyModel, encoded: EncodedTexts) -> dict[str, Floats]:
+    """What the baselines that a model has say of texts: (N, K) by name."""
+    kept = model.baselines
+    return kept.probabilities(encoded) if kept else {"majority": majority(model.labels, encoded)}
+
+
+def dev_measure(model: ClassifyModel, data: LabelledData) -> Dev:
+    """The measure that comes first in a report; the cost is one less it, and nats settle ties.
+
+    A network grows surer than it should while it still learns to tell labels apart, so by nats
+    alone training would end too soon. They count for less than one text in a thousand. Where a
+    text may have several labels, being right in all of them says little at first: there, nats.
+    """
+    nats = mean_nats(model, data)
+    if model.labels.several:
+        return Dev("loss", nats, nats)
+    measure = first_measure(model)
+    judged = Judged.of(model.encoded_probabilities(data.encoded), data.targets)
+    right = float(ONE[measure](judged.sums(np.ones((1, len(data.targets)))))[0])
+    return Dev(measure, right, 1.0 - right + TIE * nats / (1.0 + nats))
+
+
+def mean_nats(model: ClassifyModel, data: LabelledData) -> float:
+    """A target's, weighted as in training."""
+    batches = LabelledBatches(data.encoded, data.targets, batch_tokens=BATCH_TOKENS)
+    with torch.inference_mode():
+        losses = [model.network.loss(batch) for _, batch in batches.in_order()]
+    return sum(float(loss.total) for loss in losses) / sum(loss.count for loss in losses)
+
+
+def details(probabilities: Floats, targets: Targets, labels: Labels) -> dict[str, Any]:
+    """Rates of each label; where one excludes the others, what was taken for what."""
+    found: dict[str, Any] = {"by_label": by_label(probabilities, targets, labels)}
+    if not labels.several:
+        found["confusion"] = confusion(probabilities, targets, labels)
+    return found
+
+
+def by_label(
+    probabilities: Floats, targets: Targets, labels: Labels
+) -> dict[str, dict[str, float]]:
+    """Precision, recall and F1 of each label, and how many texts have it."""
+    sums = Judged.of(probabilities, targets).sums(np.ones((1, len(targets))))
+    columns = zip(labels.names, sums.right[0], sums.said[0], sums.true[0], strict=True)
+    return {
+        name: {
+            "precision": float(right / max(said, 1.0)),
+            "recall": float(right / max(true, 1.0)),
+            "f1": float(2.0 * right / max(said + true, 1.0)),
+            "count": int(true),
+        }
+        for name, right, said, true in columns
+    }
+
+
+def confusion(probabilities: Floats, targets: Targets, labels: Labels) -> dict[str, dict[str, int]]:
+    """How often texts of a label were given each label: the right one outside; zeros left out."""
+    pairs, counts = np.unique(
+        np.stack([targets, probabilities.argmax(axis=1)]), axis=1, return_counts=True
+    )
+    table: dict[str, dict[str, int]] = {labels.names[k]: {} for k in np.unique(targets)}
+    for true, said, count in zip(*pairs, counts, strict=True):
+        table[labels.names[true]][labels.names[said]] = int(count)
+    return table

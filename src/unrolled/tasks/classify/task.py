@@ -1,0 +1,48 @@
+"""The task `classify`: text classifiers."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from unrolled.config.sections import Section
+from unrolled.evaluate.shown import Shown
+from unrolled.tasks.classify.settings import ClassifyRun, PredictOptions
+from unrolled.tasks.task import Task, Use
+from unrolled.text.source import Source
+
+if TYPE_CHECKING:
+    from unrolled.tasks.classify.data import Examples
+    from unrolled.tasks.classify.job import ClassifyJob
+    from unrolled.tasks.classify.model import ClassifyModel
+
+
+class Classify(Task[ClassifyRun, "Examples", "ClassifyModel"]):
+    """A label, or several, for each text."""
+
+    name = "classify"
+    noun = "classifier"
+    settings = ClassifyRun
+    uses: ClassVar[Mapping[str, Use]] = {"predict": Use("Label each line.", options=PredictOptions)}
+    examples = ("predict FOLDER texts.txt", "evaluate FOLDER labelled.tsv")
+
+    def read(
+        self, source: Source, settings: ClassifyRun, options: Section | None = None
+    ) -> "Examples":
+        from unrolled.tasks.classify.data import Examples
+
+        return Examples.read(source)
+
+    def job(self, settings: ClassifyRun, data: "Mapping[str, Examples]") -> "ClassifyJob":
+        from unrolled.tasks.classify.job import classify_job
+
+        return classify_job(settings, data)
+
+    def model(self) -> "type[ClassifyModel]":
+        from unrolled.tasks.classify.model import ClassifyModel
+
+        return ClassifyModel
+
+    def evaluate(self, model: "ClassifyModel", data: "Examples", options: Any) -> Shown:
+        from unrolled.tasks.classify.data import LabelledData
+        from unrolled.tasks.classify.report import evaluate_labelled
+
+        return evaluate_labelled(model, LabelledData.of(model.labels, model.reader, data))

@@ -1,0 +1,51 @@
+"""Settings of `unrolled train lm`."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from unrolled.config.sections import RecurrentSettings, TextRun
+from unrolled.errors import ConfigError
+
+
+class LanguageSettings(RecurrentSettings):
+    """A recurrent language model: embedding, stack, softmax."""
+
+    embedding_size: int | None = Field(None, ge=1, le=16_384)  # None: hidden_size
+    tied: bool = True
+    context: Literal["stream", "line"] = "stream"
+    direction: Literal["forward", "pair"] = "forward"
+    first_input: Literal["start", "zero"] = "start"  # of a line: the START token, or a zero vector
+
+    @model_validator(mode="after")
+    def _is_a_language_model(self) -> Self:
+        if self.bidirectional:
+            raise ConfigError(
+                "model.bidirectional is true, but a next-token model that reads both ways has "
+                "already seen the token it must predict: its perplexity would mean nothing. Set it "
+                'to false, or model.direction to "pair" for two models of opposite direction.'
+            )
+        if self.tied and self.embedding_size not in (None, self.hidden_size):
+            raise ConfigError(
+                f"model.embedding_size is {self.embedding_size} and model.hidden_size is "
+                f"{self.hidden_size}, but model.tied shares one matrix between them. "
+                "Make them equal or set model.tied to false."
+            )
+        if self.direction == "pair" and self.context == "stream":
+            raise ConfigError(
+                'model.direction is "pair", but the backward model needs the end of each text '
+                'first. Set model.context to "line".'
+            )
+        return self
+
+    @property
+    def embedding(self) -> int:
+        """The embedding size in force."""
+        return self.embedding_size or self.hidden_size
+
+
+class LanguageRun(TextRun):
+    """Settings of `unrolled train lm`."""
+
+    task: Literal["lm"] = "lm"
+    model: LanguageSettings = LanguageSettings()

@@ -1,0 +1,1 @@
+"""Counted n-gram language models."""

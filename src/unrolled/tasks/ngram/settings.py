@@ -1,0 +1,41 @@
+"""Settings of `unrolled train ngram`."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from unrolled.config.sections import Section, TextRun
+from unrolled.errors import ConfigError
+from unrolled.ngrams.settings import NgramSettings
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+
+
+def _bytes(value: Any) -> Any:
+    """`2GB` as it is typed."""
+    if not isinstance(value, str):
+        return value
+    found = SIZE.fullmatch(value.strip())
+    if not found:
+        raise ConfigError(
+            f"train.memory is {value!r}, but must be a number of bytes, such as 500MB or 2GB."
+        )
+    return int(float(found[1]) * UNITS[found[2].upper()])
+
+
+class CountSettings(Section):
+    """How n-grams are counted; there is nothing else to train."""
+
+    memory: Annotated[int | None, BeforeValidator(_bytes)] = Field(None, ge=1)  # None: no limit
+    holdout: float = Field(0.05, ge=0.0, lt=1.0)  # share of the lines, if there is no other text
+    threads: int = Field(0, ge=0, le=1024)  # 0: as many as there are cores
+
+
+class NgramRun(TextRun):
+    """Settings of `unrolled train ngram`."""
+
+    task: Literal["ngram"] = "ngram"
+    model: NgramSettings = NgramSettings()
+    train: CountSettings = CountSettings()  # type: ignore[assignment]  # no epochs, no rates

@@ -1,0 +1,1 @@
+"""What rooms share and is no task of its own."""

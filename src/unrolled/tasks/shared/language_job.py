@@ -1,0 +1,124 @@
+"""A language model made ready for training: vocabulary, batches, development text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from unrolled.config.sections import TrainSettings
+from unrolled.errors import DataError
+from unrolled.evaluate.perplexity import safe_exp
+from unrolled.tasks.shared.language_model import LanguageModel
+from unrolled.tasks.shared.language_report import encode_known, evaluate_encoded, mean_nats
+from unrolled.tasks.shared.lines import Lines, with_dev
+from unrolled.text.batch import Batch, LineBatches, StreamBatches
+from unrolled.text.tokens import SPECIALS, EncodedLines, TextEncoder
+from unrolled.training.clock import Dev
+from unrolled.training.job import Reports, StepJob
+
+MAX_LINE_TOKENS = 20_000  # of a line that is trained on by itself
+
+
+@dataclass(frozen=True)
+class LanguageJob(StepJob[LanguageModel]):
+    """A language model, the text to learn from and the texts to be judged on."""
+
+    model: LanguageModel
+    text: EncodedLines
+    dev_text: EncodedLines
+    test_text: EncodedLines | None = None
+
+    @property
+    def train(self) -> TrainSettings:
+        """The settings of training."""
+        train: TrainSettings = self.model.settings.train
+        return train
+
+    @cached_property
+    def batches(self) -> StreamBatches | LineBatches:
+        """The training text as the settings ask: one long stream, or line by line."""
+        return training_batches(self.model, self.text)
+
+    def epoch(self, seed: int, epoch: int) -> Sequence[Batch]:
+        """The batches of an epoch, the same for the same arguments."""
+        return self.batches.epoch(seed, epoch)
+
+    def size(self, batch: Batch) -> int:
+        """How many tokens are predicted."""
+        return int(batch.lengths.sum()) - len(batch.lengths)
+
+    def facts(self) -> dict[str, float]:
+        """What there is to learn from, and how much of the first epoch's batches is padding."""
+        return {
+            "lines": len(self.text),
+            "tokens": len(self.text.ids),
+            "unknown": self.text.unknown,
+            "vocabulary": len(self.model.encoder.vocabulary),
+            "padding": self.batches.padding_share(self.seed, 0),
+        }
+
+    def dev(self) -> Dev:
+        """Perplexity on the development text; the cost is its logarithm."""
+        nats = mean_nats(self.model, self.dev_text)
+        return Dev("perplexity", safe_exp(nats), nats)
+
+    def reports(self, model: LanguageModel) -> Reports:
+        """Scores of a finished model on the dev text and, where there is one, the test text."""
+        texts = {"dev": self.dev_text, "test": self.test_text}
+        return Reports(
+            {
+                name: evaluate_encoded(model, text, source=f"the {name} text")
+                for name, text in texts.items()
+                if text is not None
+            }
+        )
+
+
+def training_batches(model: LanguageModel, text: EncodedLines) -> StreamBatches | LineBatches:
+    """A text in batches as the model's settings ask."""
+    train, first = model.settings.train, model.network.first
+    if model.settings.model.context == "line":
+        return LineBatches(text, first=first, batch_tokens=train.batch_tokens)
+    columns = max(1, train.batch_tokens // train.steps)
+    return StreamBatches(text, columns=columns, steps=train.steps, first=first)
+
+
+def language_job(
+    kind: type[LanguageModel], settings: Any, data: Mapping[str, Lines]
+) -> LanguageJob:
+    """Build the vocabulary from the training lines alone, then encode every text with it."""
+    train = data["train"]
+    if not any(line.strip() for line in train.lines):
+        raise DataError(train.source, "holds no text, but there must be some to learn from.")
+    data = with_dev(data, settings.train.holdout, settings.seed)
+    encoder = TextEncoder.learn(data["train"].lines, settings.tokens)
+    model = kind.create(settings, encoder)
+    _check_vocabulary(encoder, train.source)
+    encoded = {
+        name: encode_known(model, text.lines, source=text.source) for name, text in data.items()
+    }
+    if settings.model.context == "line":
+        _check_lengths(encoded["train"], train.source)
+    return LanguageJob(model, encoded["train"], encoded["dev"], encoded.get("test"))
+
+
+def _check_vocabulary(encoder: TextEncoder, source: Path | str) -> None:
+    ordinary = len(encoder.vocabulary) - len(SPECIALS)
+    if ordinary < 2:
+        raise DataError(
+            source,
+            f"gives a vocabulary of {ordinary} at level {encoder.level}, but a model chooses "
+            "between 2 or more. Check tokens.level, tokens.min_count and the text.",
+        )
+
+
+def _check_lengths(encoded: EncodedLines, source: Path | str) -> None:
+    longest = int(encoded.lengths.argmax())
+    if encoded.lengths[longest] > MAX_LINE_TOKENS:
+        raise DataError(
+            source,
+            f"has {encoded.lengths[longest]} tokens, but a line that is trained on by itself may "
+            f'have {MAX_LINE_TOKENS}. Set model.context to "stream", or break the line.',
+            line=longest + 1,
+        )

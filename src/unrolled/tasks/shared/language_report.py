@@ -1,0 +1,113 @@
+"""Evaluate a language model: scores beside the baselines on the same text."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.errors import DataError
+from unrolled.evaluate.perplexity import Counted, perplexity_scores
+from unrolled.evaluate.report import Report
+from unrolled.tasks.shared.language_answers import no_chance
+from unrolled.tasks.shared.language_model import LanguageModel
+from unrolled.tasks.shared.token_baselines import known_baselines, nats_of_lines
+from unrolled.text.tokens import EncodedLines
+
+DEV_COLUMNS = 16
+
+
+def evaluate_language(model: LanguageModel, lines: Iterable[str], *, source: Path | str) -> Report:
+    """Perplexity on a text, read as the model was trained: in one stream or line by line."""
+    lines = kept_for_names(model, lines)
+    encoded = encode_known(model, lines, source=source)
+    return evaluate_encoded(model, encoded, source=source, lines=lines)
+
+
+def kept_for_names(model: LanguageModel, lines: Iterable[str]) -> Iterable[str]:
+    """The lines, held in memory if an unknown token among them may have to be named."""
+    return lines if model.network.knows_unknown else list(lines)
+
+
+def evaluate_encoded(
+    model: LanguageModel,
+    encoded: EncodedLines,
+    *,
+    source: Path | str,
+    lines: Iterable[str] = (),
+) -> Report:
+    """The same, on text that is encoded already; `lines` are what `kept_for_names` made of it."""
+    counted = Counted(
+        lines=len(encoded),
+        tokens=len(encoded.ids),
+        unknown=encoded.unknown,
+        characters=encoded.characters,
+        level=model.settings.tokens.level,
+        context=model.settings.model.context,
+    )
+    nats = possible_nats(model, encoded, source=source, lines=lines)
+    by_line = np.add.reduceat(nats, encoded.starts)
+    scores = perplexity_scores(by_line, encoded.lengths, counted, note=model.network.recipe)
+    if model.settings.model.direction == "pair":
+        backward = model.line_nats(encoded, backward=True)
+        scores += perplexity_scores(backward, encoded.lengths, counted, prefix="backward_")
+    baselines = {
+        name: perplexity_scores(
+            nats_of_lines(baseline.nats(model.encoder.vocabulary), encoded),
+            encoded.lengths,
+            counted,
+            note=baseline.note,
+        )
+        for name, baseline in known_baselines(model.encoder.vocabulary).items()
+    }
+    return Report(scores, baselines)
+
+
+def possible_nats(
+    model: LanguageModel, encoded: EncodedLines, *, source: Path | str, lines: Iterable[str] = ()
+) -> NDArray[np.float64]:
+    """Surprise at each token (N,), in the context that the model was trained for.
+
+    A token that the model gives no chance at all is named: no mean could be taken over it.
+    """
+    in_lines = model.settings.model.context == "line"
+    nats = model.network.nats_in_lines(encoded) if in_lines else model.stream_nats(encoded)
+    if np.isfinite(nats).all():
+        return nats
+    line, reason = no_chance(model.encoder, encoded, nats, lines)
+    cure = "" if model.network.knows_unknown else " and has an open vocabulary"
+    raise DataError(
+        source,
+        f"{reason}, so the perplexity is infinite. Score it with a model that is smoothed{cure}, "
+        "or take the line out.",
+        line=line + 1,
+    )
+
+
+def mean_nats(model: LanguageModel, encoded: EncodedLines) -> float:
+    """Mean surprise a token, for choosing between models under training.
+
+    A stream is read in DEV_COLUMNS columns at once: many times faster than in one go, and off by
+    the few tokens after each seam.
+    """
+    if model.settings.model.context == "stream":
+        return model.stream_total(encoded, columns=DEV_COLUMNS) / len(encoded.ids)
+    total = model.line_nats(encoded).sum()
+    if model.settings.model.direction == "pair":
+        total = (total + model.line_nats(encoded, backward=True).sum()) / 2.0
+    return float(total / len(encoded.ids))
+
+
+def encode_known(model: LanguageModel, lines: Iterable[str], *, source: Path | str) -> EncodedLines:
+    """Lines as ids; text that is empty or holds no known token is refused."""
+    encoded = model.encoder.encode_lines(lines)
+    words = len(encoded.ids) - len(encoded)
+    if words == 0:
+        raise DataError(source, "holds no text, but at least one token is needed.")
+    if encoded.unknown == words:
+        raise DataError(
+            source,
+            f"all {words} tokens are outside the model's vocabulary (level "
+            f"{model.settings.tokens.level}). Check the language, the encoding and the tokens.",
+        )
+    return encoded

@@ -1,0 +1,37 @@
+"""What the tasks of trained language models share: plain text in, one face for every network."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from unrolled.config.sections import Section, TextRun
+from unrolled.evaluate.shown import Shown
+from unrolled.tasks.shared.language_uses import EXAMPLES, LANGUAGE_USES
+from unrolled.tasks.task import Task
+from unrolled.text.source import Source
+
+if TYPE_CHECKING:
+    from unrolled.tasks.shared.language_model import LanguageModel
+    from unrolled.tasks.shared.lines import Lines
+    from unrolled.training.job import Job
+
+
+class LanguageTask(Task[TextRun, "Lines", "LanguageModel"]):
+    """A language model that is trained step by step; a room adds its settings and its model."""
+
+    uses = LANGUAGE_USES
+    examples = EXAMPLES
+
+    def read(self, source: Source, settings: TextRun, options: Section | None = None) -> "Lines":
+        from unrolled.tasks.shared.lines import Lines
+
+        return Lines.read(source)
+
+    def job(self, settings: TextRun, data: "Mapping[str, Lines]") -> "Job[LanguageModel]":
+        from unrolled.tasks.shared.language_job import language_job
+
+        return language_job(self.model(), settings, data)
+
+    def evaluate(self, model: "LanguageModel", data: "Lines", options: Any) -> Shown:
+        from unrolled.tasks.shared.language_report import evaluate_language
+
+        return evaluate_language(model, data.lines, source=data.source)

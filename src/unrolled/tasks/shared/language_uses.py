@@ -1,0 +1,76 @@
+"""What every language model can do: score lines, suggest the next token, write text."""
+
+from typing import Any
+
+from pydantic import Field
+
+from unrolled.config.sections import Section
+from unrolled.tasks.task import Use
+
+EXAMPLES = ("generate FOLDER --tokens 300", "score FOLDER text.txt")
+
+
+class ScoreOptions(Section):
+    """How scores are listed."""
+
+    rank: bool = Field(False, description="Likeliest line first.")
+
+
+class NextOptions(Section):
+    """How many suggestions there are."""
+
+    top: int = Field(10, description="How many to list.")
+
+
+class PromptInput(Section):
+    """What is to be continued."""
+
+    prompt: str = Field("", description="Text to continue.")
+
+
+class TextBefore(Section):
+    """What stands before."""
+
+    text: str = Field(description="What stands before.")
+
+
+class GenerateOptions(Section):
+    """How a text is drawn, and how many."""
+
+    tokens: int = Field(200, description="At most this many further tokens.")
+    temperature: float = Field(1.0, description="0 takes the likeliest token.")
+    top_k: int | None = Field(None, description="Draw from the K likeliest.")
+    top_p: float | None = Field(None, description="Draw from this share of probability.")
+    count: int = Field(1, description="How many texts.")
+    seed: int | None = Field(
+        None, ge=0, lt=2**63, description="Where chance begins: the same seed, the same result."
+    )
+
+
+def scores_document(answers: list[Any]) -> Any:
+    """Each line's score, and that of all."""
+    *lines, total = answers
+    return {"lines": lines, "all": total}
+
+
+LANGUAGE_USES = {
+    "score": Use(
+        "Say how likely each line is: log-probability, perplexity, tokens, unknown tokens, text.",
+        options=ScoreOptions,
+        document=scores_document,
+    ),
+    "generate": Use(
+        "Write text that continues the prompt.",
+        input=PromptInput,
+        options=GenerateOptions,
+        by_line=False,
+        document=lambda answers: {"texts": answers},
+    ),
+    "next": Use(
+        "List the likeliest next tokens with their probabilities.",
+        input=TextBefore,
+        options=NextOptions,
+        by_line=False,
+        document=lambda answers: {"next": answers},
+    ),
+}

@@ -1,0 +1,81 @@
+"""Settings of `unrolled train tag`."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from unrolled.config.sections import (
+    RecurrentSettings,
+    Section,
+    TextRun,
+    TokenSettings,
+    TrainSettings,
+)
+from unrolled.errors import ConfigError
+
+
+class TagTokens(TokenSettings):
+    """How tagged sentences are read, and how plain text is parted into words."""
+
+    level: Literal["word"] = "word"
+    splitter: Literal["space", "unicode"] = "unicode"  # of plain text
+    lowercase: bool = True  # for the word's own vector; its characters keep their case
+    zero_digits: bool = True  # every digit is read as 0
+    column: Literal["upos", "xpos", "feats"] = "upos"  # of a CoNLL-U file
+    scheme: Literal["auto", "iob1", "iob2", "iobes", "none"] = "auto"  # of spans
+
+
+class TagSettings(RecurrentSettings):
+    """A tagger: words with their characters, recurrent stack, softmax or CRF."""
+
+    embedding_size: int = Field(100, ge=1, le=16_384)
+    characters: Literal["none", "suffix", "lstm"] = "lstm"
+    character_embedding_size: int = Field(25, ge=1, le=4096)
+    character_hidden_size: int = Field(50, ge=1, le=4096)
+    word_dropout: float = Field(1.0, ge=0.0)  # α: a word that occurs n times is unknown α / (α + n)
+    hidden_size: int = Field(200, ge=1, le=16_384)
+    bidirectional: bool = True
+    dropout: float = Field(0.5, ge=0.0, lt=1.0)
+    decoder: Literal["auto", "softmax", "crf"] = "auto"  # auto: crf for spans, else softmax
+    vectors: str | None = None  # a file of pretrained word vectors
+    freeze_vectors: bool = False
+    vector_words: int = Field(100_000, ge=0, le=5_000_000)  # the file's first words, known too
+
+    @model_validator(mode="after")
+    def _vectors_are_there_to_freeze(self) -> Self:
+        if self.freeze_vectors and self.vectors is None:
+            raise ConfigError(
+                "model.freeze_vectors is true, but there are no vectors to freeze. Name a file "
+                "with model.vectors."
+            )
+        return self
+
+
+class TagTrain(TrainSettings):
+    """How a tagger is trained."""
+
+    learning_rate: float = Field(0.003, gt=0.0)
+    batch_tokens: int = Field(512, ge=1, le=4_194_304)
+    epochs: int = Field(10, ge=1)
+    clip: float = Field(5.0, gt=0.0)
+
+
+class PredictOptions(Section):
+    """How the input is read."""
+
+    tokens: bool = Field(False, description="The input has a word a line, a blank line between.")
+
+
+class TaggedInput(Section):
+    """Plain text, or its words."""
+
+    sentence: str | list[str]
+
+
+class TagRun(TextRun):
+    """Settings of `unrolled train tag`."""
+
+    task: Literal["tag"] = "tag"
+    tokens: TagTokens = TagTokens()
+    model: TagSettings = TagSettings()
+    train: TagTrain = TagTrain()

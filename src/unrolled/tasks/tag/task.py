@@ -1,0 +1,59 @@
+"""The task `tag`: a tag for every word, or labelled spans."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from unrolled.config.sections import Section
+from unrolled.evaluate.shown import Shown
+from unrolled.tasks.tag.settings import PredictOptions, TaggedInput, TagRun
+from unrolled.tasks.task import Task, Use
+from unrolled.text.source import Source
+
+if TYPE_CHECKING:
+    from unrolled.tasks.tag.data import Sentences
+    from unrolled.tasks.tag.job import TagJob
+    from unrolled.tasks.tag.model import TagModel
+
+
+class Tag(Task[TagRun, "Sentences", "TagModel"]):
+    """Parts of speech, names, and whatever else a word can be marked with."""
+
+    name = "tag"
+    noun = "tagger"
+    settings = TagRun
+    uses: ClassVar[Mapping[str, Use]] = {
+        "predict": Use("Tag the words of each line.", TaggedInput, PredictOptions)
+    }
+    examples = ("predict FOLDER text.txt", "evaluate FOLDER tagged.conllu")
+
+    def read(self, source: Source, settings: TagRun, options: Section | None = None) -> "Sentences":
+        from unrolled.tasks.tag.data import Sentences
+
+        return Sentences.read(source, column=settings.tokens.column)
+
+    def inputs(
+        self, lines: Iterable[str], use: str, options: Any, *, source: Path | str
+    ) -> Iterator[Section]:
+        """A sentence a line, or (`tokens`) a word a line and a blank line between sentences."""
+        from unrolled.text.conll import token_sentences
+
+        sentences = token_sentences(lines, source=source) if options.tokens else lines
+        return (TaggedInput.model_construct(sentence=sentence) for sentence in sentences)
+
+    def job(self, settings: TagRun, data: "Mapping[str, Sentences]") -> "TagJob":
+        from unrolled.tasks.tag.job import tag_job
+
+        return tag_job(settings, data)
+
+    def model(self) -> "type[TagModel]":
+        from unrolled.tasks.tag.model import TagModel
+
+        return TagModel
+
+    def evaluate(self, model: "TagModel", data: "Sentences", options: Any) -> Shown:
+        from unrolled.tasks.tag.report import evaluate_tagged, prepared
+        from unrolled.text.tagset import check_overlap
+
+        check_overlap(model.tags, data.sentences, source=data.source)
+        return evaluate_tagged(model, prepared(model, data.sentences))

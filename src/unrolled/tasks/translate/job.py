@@ -1,0 +1,126 @@
+"""A sequence-to-sequence model made ready for training: vocabularies, pairs, dictionary."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from unrolled.config.sections import TrainSettings
+from unrolled.errors import DataError
+from unrolled.tasks.shared.lines import with_dev
+from unrolled.tasks.translate.data import PairData, Pairs
+from unrolled.tasks.translate.dictionary import word_dictionary
+from unrolled.tasks.translate.model import TranslateModel
+from unrolled.tasks.translate.report import dev_measure, evaluate_pairs
+from unrolled.tasks.translate.settings import TranslateRun
+from unrolled.text.pair_batch import PairBatch, PairBatches
+from unrolled.text.parallel import Dropped, keep_lengths
+from unrolled.training.clock import Dev
+from unrolled.training.job import Reports, StepJob
+
+
+@dataclass(frozen=True)
+class TranslateJob(StepJob[TranslateModel]):
+    """A sequence-to-sequence model, the pairs to learn from and those to be judged on."""
+
+    model: TranslateModel
+    pairs: PairData
+    dev_pairs: PairData
+    test_pairs: PairData | None
+    dropped: Dropped
+
+    @property
+    def train(self) -> TrainSettings:
+        """The settings of training."""
+        return self.model.settings.train
+
+    @cached_property
+    def batches(self) -> PairBatches:
+        """The training pairs."""
+        return self.pairs.batches(self.train.batch_tokens)
+
+    def epoch(self, seed: int, epoch: int) -> Sequence[PairBatch]:
+        """The batches of an epoch, the same for the same arguments."""
+        return self.batches.epoch(seed, epoch)
+
+    def size(self, batch: PairBatch) -> int:
+        """How many target tokens are predicted."""
+        return int(batch.target.lengths.sum()) - len(batch.target.lengths)
+
+    def facts(self) -> dict[str, float]:
+        """What there is to learn from, and what was left out."""
+        source, target = self.pairs.source, self.pairs.target
+        left_out = {
+            "empty": self.dropped.empty,
+            "too_long": self.dropped.too_long,
+            "too_unlike": self.dropped.ratio,
+        }
+        return {
+            "lines": len(self.pairs.pairs),
+            "tokens": len(target.ids),
+            "unknown": target.unknown,
+            "vocabulary": len(self.model.target.vocabulary),
+            "padding": self.batches.padding_share(self.seed, 0),
+            "source_tokens": len(source.ids),
+            "source_unknown": source.unknown,
+            "source_vocabulary": len(self.model.source.vocabulary),
+            "left_out": self.dropped.total,
+            **{f"left_out_{why}": count for why, count in left_out.items() if count},
+        }
+
+    def dev(self) -> Dev:
+        """Perplexity on the development pairs."""
+        return dev_measure(self.model, self.dev_pairs)
+
+    def reports(self, model: TranslateModel) -> Reports:
+        """Scores of a finished model on the dev pairs and, where there are any, the test pairs."""
+        files = {"dev": self.dev_pairs, "test": self.test_pairs}
+        return Reports({name: evaluate_pairs(model, d.pairs) for name, d in files.items() if d})
+
+
+def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> TranslateJob:
+    """Vocabularies and dictionary come from the training pairs alone."""
+    data = with_dev(data, settings.train.holdout, settings.seed)
+    train = data["train"]
+    model = TranslateModel.build(settings, train.sources, train.targets)
+    ready = {
+        name: PairData.of(model.source, model.target, split.pairs) for name, split in data.items()
+    }
+    pairs, dropped = _fitting(settings, ready["train"], source=train.source)
+    _remember(model, pairs)
+    return TranslateJob(model, pairs, ready["dev"], ready.get("test"), dropped)
+
+
+def _fitting(
+    settings: TranslateRun, data: PairData, *, source: Path | str
+) -> tuple[PairData, Dropped]:
+    """The pairs whose sides are neither too long nor too unlike, and what was left out."""
+    kept, dropped = keep_lengths(
+        data.source.lengths - 1,
+        data.target.lengths - 1,
+        max_length=settings.train.max_length,
+        max_ratio=settings.train.max_ratio,
+    )
+    if not kept.any():
+        raise DataError(
+            source,
+            f"has no pair to learn from: {dropped}. Check train.max_length and train.max_ratio.",
+        )
+    return data.kept(kept), dropped
+
+
+@torch.no_grad()
+def _remember(model: TranslateModel, data: PairData) -> None:
+    """What of the training pairs is kept beside the weights: dictionary and longest target."""
+    table = word_dictionary(
+        data.source.ids,
+        data.source.lengths,
+        data.target.ids,
+        data.target.lengths,
+        source_size=len(model.source.vocabulary),
+        target_size=len(model.target.vocabulary),
+    )
+    model.from_training.dictionary.copy_(torch.from_numpy(table))
+    model.from_training.longest.fill_(int(data.target.lengths.max()))

@@ -1,0 +1,117 @@
+"""Evaluate a sequence-to-sequence model: its outputs beside the baselines', and what went wrong."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from unrolled.errors import ConfigError
+from unrolled.evaluate.bleu import BleuSteps, as_text, explain
+from unrolled.evaluate.perplexity import safe_exp
+from unrolled.evaluate.report import Report
+from unrolled.evaluate.score import Score
+from unrolled.evaluate.shown import Shown
+from unrolled.evaluate.translation import translation_scores
+from unrolled.tasks.translate.audit import audit_widths
+from unrolled.tasks.translate.data import PairData, Pairs
+from unrolled.tasks.translate.model import BATCH_TOKENS, TranslateModel
+from unrolled.tasks.translate.search import DEFAULT, Search, chosen_search
+from unrolled.tasks.translate.settings import ScoringOptions
+from unrolled.text.parallel import Pair
+from unrolled.training.clock import Dev
+
+
+def evaluate_translation(model: TranslateModel, data: Pairs, options: ScoringOptions) -> Shown:
+    """Scores; or whose fault wrong outputs are, or BLEU of one of them step by step."""
+    search = chosen_search(options)
+    if options.explain_bleu is not None:
+        return explained_bleu(model, data, options.explain_bleu, search)
+    if options.audit:
+        return audit_widths(model, data.pairs, search, output_scores)
+    return evaluate_pairs(model, data.pairs, search)
+
+
+def evaluate_pairs(
+    model: TranslateModel, pairs: Sequence[Pair], search: Search = DEFAULT
+) -> Report:
+    """Scores of a model on pairs."""
+    sources = [pair.source for pair in pairs]
+    best = [outputs[0] for outputs in model.translate(sources, search)]
+    said = {
+        "model": [output.text for output in best],
+        "copy": sources,
+        "dictionary": model.word_for_word(sources),
+    }
+    scores = {name: output_scores(model, outputs, pairs, search) for name, outputs in said.items()}
+    return Report.of(scores, {"unfinished": sum(not output.finished for output in best)})
+
+
+def output_scores(
+    model: TranslateModel, outputs: Sequence[str], pairs: Sequence[Pair], search: Search
+) -> list[Score]:
+    """BLEU, chrF, exact match and token accuracy of outputs."""
+    tokens = model.settings.tokens
+    counted = {
+        "examples": len(pairs),
+        "level": tokens.level,
+        "width": search.width,
+        "alpha": f"{search.alpha:g}",
+        "stop": search.stop,
+    }
+    return translation_scores(
+        outputs,
+        [pair.target for pair in pairs],
+        counted=counted,
+        first="exact_match" if tokens.level == "char" else "bleu",
+        tokenize="none" if tokens.pretokenised else "13a",
+        split=model.target.tokeniser.split,
+    )
+
+
+def dev_measure(model: TranslateModel, data: PairData) -> Dev:
+    """Perplexity a target token; the cost is its logarithm."""
+    with torch.inference_mode():
+        losses = [model.network.loss(batch) for _, batch in data.batches(BATCH_TOKENS).in_order()]
+    nats = sum(float(loss.total) for loss in losses) / sum(loss.count for loss in losses)
+    return Dev("perplexity", safe_exp(nats), nats)
+
+
+class ExplainedBleu(NamedTuple):
+    """BLEU of one output, from n-grams to brevity."""
+
+    source: str
+    steps: BleuSteps
+
+    def text(self) -> str:
+        """As a page to read."""
+        return f"source       {self.source}\n{as_text(self.steps)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The parts of the formula."""
+        bleu = self.steps.bleu
+        precisions = [{"n": p.n, "right": p.clipped, "all": p.total} for p in bleu.precisions]
+        return {
+            "source": self.source,
+            "output": " ".join(self.steps.candidate),
+            "references": [" ".join(tokens) for tokens in self.steps.references],
+            "precisions": precisions,
+            "brevity_penalty": bleu.brevity_penalty,
+            "bleu": bleu.value,
+        }
+
+    def chart(self) -> Any:
+        """There is none."""
+        raise ConfigError("--out was given, but it draws the audit. Add --audit.")
+
+
+def explained_bleu(
+    model: TranslateModel, data: Pairs, number: int, search: Search
+) -> ExplainedBleu:
+    """BLEU of the pair of that number, counted from 1."""
+    if number > len(data.pairs):
+        raise ConfigError(
+            f"--explain-bleu is {number}, but {data.source} has {len(data.pairs)} pairs."
+        )
+    pair = data.pairs[number - 1]
+    ((found, *_),) = model.translate([pair.source], search)
+    return ExplainedBleu(pair.source, explain(found.text.split(), [pair.target.split()]))

@@ -1,0 +1,56 @@
+"""Settings of `unrolled train window`."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from unrolled.config.sections import Section, TextRun, TrainSettings
+from unrolled.errors import ConfigError
+
+
+class WindowSettings(Section):
+    """A model that sees the last `window` tokens: embeddings, one hidden layer, softmax."""
+
+    window: int = Field(4, ge=1, le=1024)
+    direct: bool = False  # connections from the embeddings straight to the softmax
+    hidden_size: int = Field(200, ge=1, le=16_384)
+    embedding_size: int | None = Field(None, ge=1, le=16_384)  # None: hidden_size
+    tied: bool = False
+    dropout: float = Field(0.2, ge=0.0, lt=1.0)  # of the hidden layer
+    input_dropout: float = Field(0.1, ge=0.0, lt=1.0)  # of the embeddings
+    context: Literal["line", "stream"] = "line"
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> Self:
+        if self.tied and self.embedding_size not in (None, self.hidden_size):
+            raise ConfigError(
+                f"model.embedding_size is {self.embedding_size} and model.hidden_size is "
+                f"{self.hidden_size}, but model.tied shares one matrix between them. "
+                "Make them equal or set model.tied to false."
+            )
+        return self
+
+    @property
+    def embedding(self) -> int:
+        """The embedding size in force."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def direction(self) -> Literal["forward"]:
+        """A window lies before the token that is predicted."""
+        return "forward"
+
+
+class WindowTraining(TrainSettings):
+    """Training of a window model: a high rate with decay of the weights."""
+
+    learning_rate: float = Field(0.008, gt=0.0)
+    weight_decay: float = Field(0.2, ge=0.0)
+
+
+class WindowRun(TextRun):
+    """Settings of `unrolled train window`."""
+
+    task: Literal["window"] = "window"
+    model: WindowSettings = WindowSettings()
+    train: WindowTraining = WindowTraining()

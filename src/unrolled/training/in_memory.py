@@ -1,0 +1,75 @@
+"""Train a small model in memory: no folder, no checkpoint, the same updates.
+
+Estimators and baselines are trained so. What is worth killing and resuming goes through loop.py.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from unrolled.config.sections import TrainSettings
+from unrolled.errors import NumericError
+from unrolled.training.clock import Dev
+from unrolled.training.optimise import learning_rate
+from unrolled.training.update import GradientUpdate, Trainable
+
+
+class SmallJob(Protocol):
+    """The part of a StepJob that training without a folder needs."""
+
+    @property
+    def model(self) -> Trainable: ...
+
+    @property
+    def train(self) -> TrainSettings: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    def epoch(self, seed: int, epoch: int) -> Sequence[Any]: ...
+
+    def dev(self) -> Dev | None: ...
+
+
+def fit_in_memory(job: SmallJob) -> None:
+    """Train the job's model in place; it ends with the weights of its best epoch.
+
+    Dropout draws from torch's generator: seed it, and the same data give the same weights.
+    """
+    train, update = job.train, GradientUpdate(job.model, job.train)
+    best, best_tensors, dry, plateau = math.inf, _copied(job.model), 0, 1.0
+    for epoch in range(train.epochs):
+        _epoch(job, update, epoch=epoch, plateau=plateau)
+        dev = job.dev()
+        cost = dev.cost if dev else -math.inf
+        dry = 0 if cost < best else dry + 1
+        if cost < best:
+            best, best_tensors = cost, _copied(job.model)
+        elif train.schedule == "plateau" and dry % train.patience == 0:
+            plateau *= train.decay
+        if train.early_stop and dry >= train.early_stop:
+            break
+    job.model.load_tensors(best_tensors)
+    job.model.network.eval()
+
+
+def _epoch(job: SmallJob, update: GradientUpdate, *, epoch: int, plateau: float) -> None:
+    train, batches = job.train, job.epoch(job.seed, epoch)
+    update.begin()
+    for number, batch in enumerate(batches):
+        share = (epoch + number / len(batches)) / train.epochs
+        rate = learning_rate(train, share=share, epoch=epoch, plateau=plateau)
+        try:
+            update.step(batch, rate)
+        except NumericError as error:
+            raise NumericError(
+                f"in epoch {epoch + 1} {error}. Try a lower learning_rate (now "
+                f"{train.learning_rate}) or clip (now {train.clip})."
+            ) from error
+    update.end()
+
+
+def _copied(model: Trainable) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in model.tensors().items()}

@@ -1,0 +1,121 @@
+"""What is printed for a classifier's predictions, line by line and as they come."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from answering import print_answers
+
+from unrolled.app.commands.use import MOST_PICTURES
+from unrolled.config import settings_for
+from unrolled.errors import ConfigError, DataError
+from unrolled.tasks.classify.model import ClassifyModel
+from unrolled.tasks.classify.settings import ClassifyRun
+from unrolled.text.labels import Labels
+
+pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
+
+TEXTS = ["the cat", "a dog ran", "", "café"]
+ONE = Labels(("no", "yes"), (1, 1), 2, several=False)
+SEVERAL = Labels(("a", "b"), (1, 1), 2, several=True)
+
+
+def model(labels=ONE, **settings):
+    torch.manual_seed(1)
+    small = {"model.hidden_size": 5, "model.embedding_size": 4}
+    run = settings_for(ClassifyRun, overrides=small | settings)
+    built = ClassifyModel.build(run, labels, TEXTS)
+    built.network.eval()
+    return built
+
+
+def printed(capsys, *arguments, **options):
+    print_answers(*arguments, **options)
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 256])
+def test_a_label_and_a_probability_a_line_in_the_order_of_the_input(capsys, at_once):
+    classifier = model()
+    rows = classifier.probabilities(TEXTS)
+    expected = [f"{ONE.names[p.argmax()]}\t{p.max():.4f}" for p in rows]
+    assert printed(capsys, classifier, TEXTS, at_once=at_once) == expected
+
+
+def test_several_labels_are_parted_by_a_bar(capsys):
+    classifier = model(SEVERAL)
+    with torch.no_grad():
+        classifier.network.bias.copy_(torch.tensor([9.0, 9.0]))
+        classifier.network.weight.zero_()
+    assert printed(capsys, classifier, ["the cat"]) == ["a|b\t0.9999|0.9999"]
+    with torch.no_grad():
+        classifier.network.bias.fill_(-9.0)
+    assert printed(capsys, classifier, ["the cat"]) == ["\t"]
+
+
+def test_json_is_one_object_a_line(capsys):
+    rows = [json.loads(line) for line in printed(capsys, model(), TEXTS, json=True)]
+    assert [row["text"] for row in rows] == TEXTS
+    assert set(rows[0]) == {"text", "label", "probability"}
+    several = json.loads(printed(capsys, model(SEVERAL), ["a"], json=True)[0])
+    assert set(several) == {"text", "labels"}
+
+
+def test_results_stream_as_the_lines_come(capsys):
+    seen = []
+
+    def lines():
+        for text in TEXTS:
+            yield text
+            seen.append(capsys.readouterr().out)
+
+    print_answers(model(), lines(), at_once=1)
+    assert all(line.count("\n") == 1 for line in seen)
+
+
+def test_reasons_are_a_row_a_token(capsys):
+    classifier = model()
+    found = classifier.explain("a dog ran")
+    lines = printed(capsys, classifier, ["a dog ran"], explain=True)
+    assert lines[0] == f"{found.label}\t{found.probability:.4f}"
+    assert lines[1] == "attention\tgradient\ttoken"
+    rows = [line.split("\t") for line in lines[2:5]]
+    assert [row[2] for row in rows] == ["a", "dog", "ran"]
+    np.testing.assert_allclose([float(r[0]) for r in rows], found.attention, atol=1e-4)
+    np.testing.assert_allclose([float(r[1]) for r in rows], found.shares, atol=1e-4)
+
+
+def test_without_attention_there_is_no_column_for_it(capsys):
+    lines = printed(capsys, model(**{"model.pooling": "mean"}), ["a dog"], explain=True)
+    assert lines[1] == "gradient\ttoken"
+
+
+def test_reasons_as_json(capsys):
+    (line,) = printed(capsys, model(), ["a dog"], explain=True, json=True)
+    assert {"text", "label", "probability", "tokens", "attention", "gradient", "shares"} == set(
+        json.loads(line)
+    )
+
+
+def test_reasons_as_a_picture(capsys, tmp_path):
+    printed(capsys, model(), TEXTS[:2], explain=True, out=tmp_path / "why.png")
+    assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")
+    printed(capsys, model(), TEXTS[:2], out=tmp_path / "why.svg")
+    drawn = (tmp_path / "why.svg").read_text()
+    for word in ("attention", "share of gradient × input", "dog"):
+        assert word in drawn
+
+
+def test_a_picture_holds_only_so_many_texts(capsys, tmp_path):
+    with pytest.raises(
+        ConfigError, match=f"there are more than {MOST_PICTURES} answers, but a pic"
+    ):
+        print_answers(model(), ["a"] * (MOST_PICTURES + 1), out=tmp_path / "why.png")
+    assert not (tmp_path / "why.png").exists()
+
+
+def test_a_text_beyond_all_measure_is_named_by_its_line():
+    texts = ["a"] * 300 + ["a " * 20_001]
+    with pytest.raises(DataError, match=r"in\.txt, line 301: the text has 20001 tokens, but may"):
+        print_answers(model(), texts, source="in.txt")
