@@ -24,30 +24,58 @@ class Section(BaseModel):
 class TokenSettings(Section):
     """How text becomes tokens."""
 
-    level: Literal["char", "word", "bpe"] = "word"
-    splitter: Literal["space", "unicode"] = "space"
-    lowercase: bool = False
-    min_count: int = Field(1, ge=1)
-    max_size: int | None = Field(None, ge=1, le=5_000_000)
+    level: Literal["char", "word", "bpe"] = Field(
+        "word", description="What a token is: a character, a word or a byte pair."
+    )
+    splitter: Literal["space", "unicode"] = Field(
+        "space",
+        description="Where words part: at white space, or as Unicode parts words and punctuation.",
+    )
+    lowercase: bool = Field(False, description="Read capitals as small letters.")
+    min_count: int = Field(1, ge=1, description="Tokens rarer than this are unknown.")
+    max_size: int | None = Field(
+        None,
+        ge=1,
+        le=5_000_000,
+        description="Tokens in the vocabulary at most, the most frequent ones.",
+    )
 
 
 class RecurrentSettings(Section):
     """A stack of recurrent layers; a variant left out is the cell's own default."""
 
-    cell: Literal["rnn", "gru", "lstm"] = "lstm"
-    activation: Literal["tanh", "sigmoid", "relu", "leaky_relu", "identity"] | None = None
-    output: Literal["tanh", "linear"] | None = None
-    peephole: Literal["none", "output", "full"] | None = None
-    reset: Literal["after", "before", "none"] | None = None
-    update: Literal["keep", "write"] | None = None
-    hidden_size: int = Field(256, ge=1, le=16_384)
-    layers: int = Field(1, ge=1, le=32)
-    bidirectional: bool = False
-    dropout: float = Field(0.2, ge=0.0, lt=1.0)
-    variational: bool = True
-    first_state: Literal["zero", "learned"] = "zero"
-    init: Literal["uniform", "orthogonal", "identity"] = "uniform"
-    bias: bool = True
+    cell: Literal["rnn", "gru", "lstm"] = Field("lstm", description="The recurrent cell.")
+    activation: Literal["tanh", "sigmoid", "relu", "leaky_relu", "identity"] | None = Field(
+        None, description="Of an RNN cell; tanh where it is left out."
+    )
+    output: Literal["tanh", "linear"] | None = Field(
+        None, description="How an LSTM cell shows its memory; tanh where it is left out."
+    )
+    peephole: Literal["none", "output", "full"] | None = Field(
+        None, description="Which gates of an LSTM see its memory; none where it is left out."
+    )
+    reset: Literal["after", "before", "none"] | None = Field(
+        None,
+        description="Whether a GRU resets after or before its product; after where it is left out.",
+    )
+    update: Literal["keep", "write"] | None = Field(
+        None,
+        description="What the update gate of a GRU scales, old or new; keep where it is left out.",
+    )
+    hidden_size: int = Field(256, ge=1, le=16_384, description="Units of a recurrent layer.")
+    layers: int = Field(1, ge=1, le=32, description="Recurrent layers, one on the other.")
+    bidirectional: bool = Field(False, description="Read in both directions.")
+    dropout: float = Field(
+        0.2, ge=0.0, lt=1.0, description="Share of the units that are left out in training."
+    )
+    variational: bool = Field(True, description="Leave the same units out at every step of a row.")
+    first_state: Literal["zero", "learned"] = Field(
+        "zero", description="The state before the first token."
+    )
+    init: Literal["uniform", "orthogonal", "identity"] = Field(
+        "uniform", description="How recurrent weights begin."
+    )
+    bias: bool = Field(True, description="Whether cells add biases.")
 
     @model_validator(mode="after")
     def _variant_fits_cell(self) -> Self:
@@ -70,29 +98,53 @@ class RecurrentSettings(Section):
 class TrainSettings(Section):
     """How a model is trained."""
 
-    optimizer: Literal["sgd", "adam", "adamw"] = "adamw"
-    learning_rate: float = Field(0.005, gt=0.0)
-    weight_decay: float = Field(0.0, ge=0.0)
-    schedule: Literal["constant", "cosine", "decay", "plateau"] = "cosine"
-    decay: float = Field(0.5, gt=0.0, lt=1.0)  # factor of the decay and plateau schedules
-    decay_after: int = Field(4, ge=0)  # epochs at the full rate before decay sets in
-    patience: int = Field(1, ge=1)  # epochs without gain before plateau lowers the rate
-    early_stop: int | None = Field(None, ge=1)  # epochs without gain before training ends
-    clip: float = Field(1.0, gt=0.0)
-    epochs: int = Field(10, ge=1)
-    minutes: float | None = Field(None, gt=0.0)
-    batch_tokens: int = Field(1024, ge=1, le=4_194_304)
-    steps: int = Field(64, ge=1, le=65_536)  # how far back gradients flow in a stream
-    holdout: float = Field(0.05, gt=0.0, lt=1.0)  # share of the lines, where no dev text is given
-    checkpoint_seconds: float = Field(60.0, ge=0.0)
-    threads: int = Field(0, ge=0, le=1024)  # 0: as many as there are cores
+    optimizer: Literal["sgd", "adam", "adamw"] = Field(
+        "adamw", description="What turns gradients into steps."
+    )
+    learning_rate: float = Field(0.005, gt=0.0, description="Length of a step at its largest.")
+    weight_decay: float = Field(0.0, ge=0.0, description="How strongly weights are drawn to zero.")
+    schedule: Literal["constant", "cosine", "decay", "plateau"] = Field(
+        "cosine", description="How the learning rate falls."
+    )
+    decay: float = Field(
+        0.5, gt=0.0, lt=1.0, description="Factor by which decay and plateau lower the rate."
+    )
+    decay_after: int = Field(4, ge=0, description="Epochs at the full rate before decay sets in.")
+    patience: int = Field(
+        1, ge=1, description="Epochs without gain before plateau lowers the rate."
+    )
+    early_stop: int | None = Field(
+        None, ge=1, description="Epochs without gain before training ends."
+    )
+    clip: float = Field(1.0, gt=0.0, description="The gradients' global norm at most.")
+    epochs: int = Field(10, ge=1, description="How often the data are read.")
+    minutes: float | None = Field(
+        None,
+        gt=0.0,
+        description="How long to train, instead of epochs; the schedule follows the clock.",
+    )
+    batch_tokens: int = Field(
+        1024, ge=1, le=4_194_304, description="Tokens of a batch, padding included."
+    )
+    steps: int = Field(
+        64, ge=1, le=65_536, description="Tokens through which gradients flow back in a stream."
+    )
+    holdout: float = Field(
+        0.05, gt=0.0, lt=1.0, description="Share of the data held out where no dev data are given."
+    )
+    checkpoint_seconds: float = Field(
+        60.0, ge=0.0, description="Seconds between two checkpoints; no number depends on it."
+    )
+    threads: int = Field(0, ge=0, le=1024, description="Cores to use; 0 is all.")
 
 
 class RunSettings(Section):
     """All that makes a run: the same settings, data and machine give the same bytes."""
 
     task: str
-    seed: int = Field(1, ge=0, lt=2**63)
+    seed: int = Field(
+        1, ge=0, lt=2**63, description="Where chance begins: the same seed, the same result."
+    )
 
 
 class TextRun(RunSettings):

@@ -26,12 +26,25 @@ def _thresholds(value: Any) -> Any:
 class NgramSettings(Section):
     """A model of counted n-grams: the next token from the last `order` − 1."""
 
-    order: int = Field(5, ge=1, le=MAX_ORDER)
-    smoothing: Literal["mle", "add", "stupid", "absolute", "kn", "mkn", "arpa"] = "mkn"
-    delta: float | None = Field(None, gt=0.0, le=1e9)  # "add" adds it to each count; None: 1
-    factor: float | None = Field(None, gt=0.0, lt=1.0)  # "stupid" takes it a token; None: 0.4
-    prune: Annotated[tuple[int, ...], BeforeValidator(_thresholds)] = ()
-    vocabulary: Literal["open", "closed"] = "open"  # closed: no chance for what was never seen
+    order: int = Field(5, ge=1, le=MAX_ORDER, description="Tokens of the longest n-gram.")
+    smoothing: Literal["mle", "add", "stupid", "absolute", "kn", "mkn", "arpa"] = Field(
+        "mkn", description="How counts become probabilities; mkn is modified Kneser–Ney."
+    )
+    delta: float | None = Field(
+        None, gt=0.0, le=1e9, description="What add adds to each count; 1 where it is left out."
+    )
+    factor: float | None = Field(
+        None,
+        gt=0.0,
+        lt=1.0,
+        description="What stupid backoff takes a token; 0.4 where it is left out.",
+    )
+    prune: Annotated[tuple[int, ...], BeforeValidator(_thresholds)] = Field(
+        (), description="For each order, the count up to which n-grams are left out: 0,0,1."
+    )
+    vocabulary: Literal["open", "closed"] = Field(
+        "open", description="Whether unknown words have a chance."
+    )
 
     @model_validator(mode="after")
     def _option_fits_smoothing(self) -> Self:

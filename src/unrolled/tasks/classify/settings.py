@@ -27,15 +27,33 @@ class ClassifySettings(RecurrentSettings):
     Without the stack (kind "mean") the vector is the mean of the embeddings.
     """
 
-    kind: Literal["recurrent", "mean"] = "recurrent"
-    pooling: Literal["last", "mean", "max", "attention"] = "attention"
-    embedding_size: int = Field(300, ge=1, le=16_384)
-    characters: Literal["none", "suffix", "lstm"] = "none"  # of each word, beside its embedding
-    character_embedding_size: int = Field(25, ge=1, le=4096)
-    character_hidden_size: int = Field(25, ge=1, le=4096)
-    word_dropout: float = Field(1.0, ge=0.0)  # α: a token that occurs n times is unknown α/(α+n)
-    positions: int = Field(0, ge=0, le=20_000)  # how many of the first tokens add their place
-    class_weights: Literal["none", "balanced"] = "none"
+    kind: Literal["recurrent", "mean"] = Field(
+        "recurrent", description="A recurrent stack, or the mean of the embeddings."
+    )
+    pooling: Literal["last", "mean", "max", "attention"] = Field(
+        "attention", description="How the states of a text become one vector."
+    )
+    embedding_size: int = Field(300, ge=1, le=16_384, description="Numbers in a token's vector.")
+    characters: Literal["none", "suffix", "lstm"] = Field(
+        "none", description="What a word's characters add to its vector."
+    )
+    character_embedding_size: int = Field(
+        25, ge=1, le=4096, description="Numbers in a character's vector."
+    )
+    character_hidden_size: int = Field(
+        25, ge=1, le=4096, description="Units that read the characters, each way."
+    )
+    word_dropout: float = Field(
+        1.0,
+        ge=0.0,
+        description="α: in training a token seen n times is unknown with chance α / (α + n).",
+    )
+    positions: int = Field(
+        0, ge=0, le=20_000, description="How many of the first tokens add their place."
+    )
+    class_weights: Literal["none", "balanced"] = Field(
+        "none", description="Whether rare labels count as much as frequent ones."
+    )
     hidden_size: int = Field(100, ge=1, le=16_384)
     bidirectional: bool = True
     dropout: float = Field(0.5, ge=0.0, lt=1.0)
@@ -46,7 +64,7 @@ class ClassifyTrain(TrainSettings):
 
     learning_rate: float = Field(0.002, gt=0.0)
     batch_tokens: int = Field(512, ge=1, le=4_194_304)
-    holdout: float = Field(0.1, gt=0.0, lt=1.0)  # share of the examples, where no dev data is given
+    holdout: float = Field(0.1, gt=0.0, lt=1.0)
 
 
 class PredictOptions(Section):

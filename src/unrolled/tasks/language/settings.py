@@ -11,11 +11,22 @@ from unrolled.errors import ConfigError
 class LanguageSettings(RecurrentSettings):
     """A recurrent language model: embedding, stack, softmax."""
 
-    embedding_size: int | None = Field(None, ge=1, le=16_384)  # None: hidden_size
-    tied: bool = True
-    context: Literal["stream", "line"] = "stream"
-    direction: Literal["forward", "pair"] = "forward"
-    first_input: Literal["start", "zero"] = "start"  # of a line: the START token, or a zero vector
+    embedding_size: int | None = Field(
+        None,
+        ge=1,
+        le=16_384,
+        description="Numbers in a token's vector; hidden_size where it is left out.",
+    )
+    tied: bool = Field(True, description="One matrix for embedding and softmax.")
+    context: Literal["stream", "line"] = Field(
+        "stream", description="One long text, or lines that each stand alone."
+    )
+    direction: Literal["forward", "pair"] = Field(
+        "forward", description="One model, or two that read in opposite directions."
+    )
+    first_input: Literal["start", "zero"] = Field(
+        "start", description="What a line begins with: the start token, or a zero vector."
+    )
 
     @model_validator(mode="after")
     def _is_a_language_model(self) -> Self:

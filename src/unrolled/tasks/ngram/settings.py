@@ -28,9 +28,13 @@ def _bytes(value: Any) -> Any:
 class CountSettings(Section):
     """How n-grams are counted; there is nothing else to train."""
 
-    memory: Annotated[int | None, BeforeValidator(_bytes)] = Field(None, ge=1)  # None: no limit
-    holdout: float = Field(0.05, ge=0.0, lt=1.0)  # share of the lines, if there is no other text
-    threads: int = Field(0, ge=0, le=1024)  # 0: as many as there are cores
+    memory: Annotated[int | None, BeforeValidator(_bytes)] = Field(
+        None, ge=1, description="Bytes to count in, such as 2GB; the rest goes to disk."
+    )
+    holdout: float = Field(
+        0.05, ge=0.0, lt=1.0, description="Share of the lines held out where no dev data are given."
+    )
+    threads: int = Field(0, ge=0, le=1024, description="Cores to use; 0 is all.")
 
 
 class NgramRun(TextRun):

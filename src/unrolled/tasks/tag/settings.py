@@ -17,29 +17,54 @@ from unrolled.errors import ConfigError
 class TagTokens(TokenSettings):
     """How tagged sentences are read, and how plain text is parted into words."""
 
-    level: Literal["word"] = "word"
-    splitter: Literal["space", "unicode"] = "unicode"  # of plain text
-    lowercase: bool = True  # for the word's own vector; its characters keep their case
-    zero_digits: bool = True  # every digit is read as 0
-    column: Literal["upos", "xpos", "feats"] = "upos"  # of a CoNLL-U file
-    scheme: Literal["auto", "iob1", "iob2", "iobes", "none"] = "auto"  # of spans
+    level: Literal["word"] = Field("word", description="What a token is: a word.")
+    splitter: Literal["space", "unicode"] = "unicode"
+    lowercase: bool = Field(
+        True,
+        description="Read capitals as small letters, but for the characters of a word.",
+    )
+    zero_digits: bool = Field(True, description="Read every digit as 0.")
+    column: Literal["upos", "xpos", "feats"] = Field(
+        "upos", description="Which column of a CoNLL-U file has the tags."
+    )
+    scheme: Literal["auto", "iob1", "iob2", "iobes", "none"] = Field(
+        "auto", description="How tags mark spans; auto looks at the tags."
+    )
 
 
 class TagSettings(RecurrentSettings):
     """A tagger: words with their characters, recurrent stack, softmax or CRF."""
 
-    embedding_size: int = Field(100, ge=1, le=16_384)
-    characters: Literal["none", "suffix", "lstm"] = "lstm"
-    character_embedding_size: int = Field(25, ge=1, le=4096)
-    character_hidden_size: int = Field(50, ge=1, le=4096)
-    word_dropout: float = Field(1.0, ge=0.0)  # α: a word that occurs n times is unknown α / (α + n)
+    embedding_size: int = Field(100, ge=1, le=16_384, description="Numbers in a word's vector.")
+    characters: Literal["none", "suffix", "lstm"] = Field(
+        "lstm", description="What a word's characters add to its vector."
+    )
+    character_embedding_size: int = Field(
+        25, ge=1, le=4096, description="Numbers in a character's vector."
+    )
+    character_hidden_size: int = Field(
+        50, ge=1, le=4096, description="Units that read the characters, each way."
+    )
+    word_dropout: float = Field(
+        1.0,
+        ge=0.0,
+        description="α: in training a word seen n times is unknown with chance α / (α + n).",
+    )
     hidden_size: int = Field(200, ge=1, le=16_384)
     bidirectional: bool = True
     dropout: float = Field(0.5, ge=0.0, lt=1.0)
-    decoder: Literal["auto", "softmax", "crf"] = "auto"  # auto: crf for spans, else softmax
-    vectors: str | None = None  # a file of pretrained word vectors
-    freeze_vectors: bool = False
-    vector_words: int = Field(100_000, ge=0, le=5_000_000)  # the file's first words, known too
+    decoder: Literal["auto", "softmax", "crf"] = Field(
+        "auto",
+        description="How tags are chosen: each alone, or as a chain; auto takes a CRF for spans.",
+    )
+    vectors: str | None = Field(None, description="A file of pretrained word vectors.")
+    freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
+    vector_words: int = Field(
+        100_000,
+        ge=0,
+        le=5_000_000,
+        description="How many of the file's first words are known, too.",
+    )
 
     @model_validator(mode="after")
     def _vectors_are_there_to_freeze(self) -> Self:

@@ -21,8 +21,12 @@ ATTENTIONS = Literal[
 class Languages(Section):
     """What the two sides are called: the endings of parallel files."""
 
-    source: str | None = Field(None, min_length=1, max_length=100)
-    target: str | None = Field(None, min_length=1, max_length=100)
+    source: str | None = Field(
+        None, min_length=1, max_length=100, description="Parallel files: the ending of the source."
+    )
+    target: str | None = Field(
+        None, min_length=1, max_length=100, description="Parallel files: the ending of the target."
+    )
 
     @model_validator(mode="after")
     def _are_two(self) -> Self:
@@ -55,43 +59,68 @@ def checked_pair(source: str | None, target: str | None) -> tuple[str, str] | No
 
 
 class TranslateTokens(TokenSettings):
-    """How the two sides become tokens.
-
-    joint         both have one vocabulary and one embedding
-    pretokenised  the text is tokenised already, so BLEU counts its words as they stand
-    """
+    """How the two sides become tokens."""
 
     level: Literal["char", "word", "bpe"] = "bpe"
-    joint: bool = False
-    pretokenised: bool = False
+    joint: bool = Field(False, description="One vocabulary and one embedding for both sides.")
+    pretokenised: bool = Field(
+        False, description="The text is tokenised already: BLEU counts its words as they stand."
+    )
 
 
 class TranslateSettings(RecurrentSettings):
     """An encoder, a decoder and what passes between them.
 
-    shared         one recurrent stack reads and writes (Cho et al. 2014 before separate weights)
-    decoder_input  what a step of the decoder sees: the token before, nothing, or the token before
-                   and the encoder's last state ("all": with its own state, three inputs)
+    decoder_input  "all" is the token before and the encoder's last state: with the decoder's own
+                   state, three inputs
     placement      "luong": s_t asks, and what it gets goes to the softmax with s_t; "bahdanau":
                    s_{t−1} asks, and what it gets enters s_t
-    feed           Luong's input feeding: what went to the softmax enters the next step
     """
 
-    embedding_size: int | None = Field(None, ge=1, le=16_384)  # None: hidden_size
+    embedding_size: int | None = Field(
+        None,
+        ge=1,
+        le=16_384,
+        description="Numbers in a token's vector; hidden_size where it is left out.",
+    )
     hidden_size: int = Field(256, ge=1, le=16_384)
-    bidirectional: bool = True  # the encoder; a decoder cannot know what it will write
-    shared: bool = False
-    reverse_source: bool = False
-    decoder_input: Literal["token", "none", "all"] = "token"
-    attention: ATTENTIONS = "general"
-    placement: Literal["luong", "bahdanau"] = "luong"
-    feed: bool = False
-    attention_size: int = Field(128, ge=1, le=16_384)  # of additive, concat and reduced
-    attention_span: int = Field(100, ge=1, le=20_000)  # of location: the longest source
-    tied: bool = True  # one matrix for the target's embedding and the softmax
+    bidirectional: bool = Field(True, description="The encoder reads in both directions.")
+    shared: bool = Field(False, description="One recurrent stack both reads and writes.")
+    reverse_source: bool = Field(False, description="Read the source from its end.")
+    decoder_input: Literal["token", "none", "all"] = Field(
+        "token",
+        description="What a decoder step sees: the token before, nothing, or also the source.",
+    )
+    attention: ATTENTIONS = Field(
+        "general", description="The score by which the decoder looks at the source."
+    )
+    placement: Literal["luong", "bahdanau"] = Field(
+        "luong",
+        description="Where attention acts: after the state (Luong) or before it (Bahdanau).",
+    )
+    feed: bool = Field(
+        False, description="Input feeding: what went to the softmax enters the next step."
+    )
+    attention_size: int = Field(
+        128, ge=1, le=16_384, description="Units of the additive, concat and reduced scores."
+    )
+    attention_span: int = Field(
+        100, ge=1, le=20_000, description="The longest source of the location score."
+    )
+    tied: bool = Field(True, description="One matrix for the target's embedding and the softmax.")
     dropout: float = Field(0.3, ge=0.0, lt=1.0)
-    label_smoothing: float = Field(0.1, ge=0.0, lt=1.0)
-    sampling: float = Field(0.0, ge=0.0, le=1.0)  # share of own predictions fed in training
+    label_smoothing: float = Field(
+        0.1,
+        ge=0.0,
+        lt=1.0,
+        description="Share of probability that is spread over all tokens in training.",
+    )
+    sampling: float = Field(
+        0.0,
+        ge=0.0,
+        le=1.0,
+        description="Share of own predictions that the decoder is fed in training.",
+    )
 
     @property
     def embedding(self) -> int:
@@ -136,8 +165,14 @@ class TranslateTrain(TrainSettings):
 
     learning_rate: float = Field(0.002, gt=0.0)
     batch_tokens: int = Field(2048, ge=1, le=4_194_304)
-    max_length: int = Field(200, ge=1, le=20_000)
-    max_ratio: float = Field(20.0, ge=1.0)
+    max_length: int = Field(
+        200, ge=1, le=20_000, description="Pairs with a longer side are left out of training."
+    )
+    max_ratio: float = Field(
+        20.0,
+        ge=1.0,
+        description="Pairs whose sides differ more in length are left out of training.",
+    )
 
 
 STOPS = Literal["ahead", "best", "count", "limit"]

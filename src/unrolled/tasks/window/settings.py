@@ -11,14 +11,27 @@ from unrolled.errors import ConfigError
 class WindowSettings(Section):
     """A model that sees the last `window` tokens: embeddings, one hidden layer, softmax."""
 
-    window: int = Field(4, ge=1, le=1024)
-    direct: bool = False  # connections from the embeddings straight to the softmax
-    hidden_size: int = Field(200, ge=1, le=16_384)
-    embedding_size: int | None = Field(None, ge=1, le=16_384)  # None: hidden_size
-    tied: bool = False
-    dropout: float = Field(0.2, ge=0.0, lt=1.0)  # of the hidden layer
-    input_dropout: float = Field(0.1, ge=0.0, lt=1.0)  # of the embeddings
-    context: Literal["line", "stream"] = "line"
+    window: int = Field(
+        4, ge=1, le=1024, description="Tokens that are seen before the one that is predicted."
+    )
+    direct: bool = Field(False, description="Connect the embeddings straight to the softmax, too.")
+    hidden_size: int = Field(200, ge=1, le=16_384, description="Units of the hidden layer.")
+    embedding_size: int | None = Field(
+        None,
+        ge=1,
+        le=16_384,
+        description="Numbers in a token's vector; hidden_size where it is left out.",
+    )
+    tied: bool = Field(False, description="One matrix for embedding and softmax.")
+    dropout: float = Field(
+        0.2, ge=0.0, lt=1.0, description="Share of the hidden units that are left out in training."
+    )
+    input_dropout: float = Field(
+        0.1, ge=0.0, lt=1.0, description="Share of the embeddings that is left out in training."
+    )
+    context: Literal["line", "stream"] = Field(
+        "line", description="Lines that each stand alone, or one long text."
+    )
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
