@@ -9,7 +9,7 @@ PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test quick test-portable check bench sanitize format clean
+.PHONY: help demo test quick test-portable check bench sanitize settings format clean
 
 help: ## show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ bench: .venv/runtime.stamp ## run every benchmark
 
 sanitize: ## run the C++ tests under the sanitisers
 	csrc/tests/run.sh build/sanitize
+
+settings: .venv/runtime.stamp ## write docs/settings.md anew
+	.venv/bin/python tools/settings-page.py
 
 format: .venv/dev.stamp ## format the code and mend what ruff can mend
 	.venv/bin/ruff format .

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from unrolled.app.commands.demo import demo
 from unrolled.app.commands.evaluate import evaluate_command
@@ -19,6 +20,7 @@ from unrolled.app.commands.import_ import import_model
 from unrolled.app.commands.info import info
 from unrolled.app.commands.train import train
 from unrolled.app.commands.use import use_command, uses
+from unrolled.app.help import TrainCommand, name_types
 from unrolled.errors import Stopped, UnrolledError
 
 ABOUT = "Recurrent sequence models, from raw text to a trained model, on the machine you have."
@@ -49,7 +51,10 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name, function in commands().items():
-        app.command(name, context_settings=MORE_OPTIONS if name == "train" else None)(function)
+        more: dict[str, Any] = (
+            {"cls": TrainCommand, "context_settings": MORE_OPTIONS} if name == "train" else {}
+        )
+        app.command(name, **more)(function)
     app.callback()(options)
     return app
 
@@ -76,7 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 is done, every other exit code is listed in errors.py."""
     try:
         with terminable(), writable():
-            code = application()(args=arguments, prog_name="unrolled", standalone_mode=False) or 0
+            command = get_command(application())
+            name_types(command)
+            code = command(args=arguments, prog_name="unrolled", standalone_mode=False) or 0
         return complain("stopped.", code) if code == 128 + signal.SIGINT else code
     except KeyboardInterrupt:
         return complain("stopped.", 128 + signal.SIGINT)

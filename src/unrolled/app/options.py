@@ -1,15 +1,15 @@
 """Options: those that several commands share, and those that sections of settings make."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic.fields import FieldInfo
 
 from unrolled.config import checked, option_name
+from unrolled.config.describe import choices, plain_type
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 
@@ -18,11 +18,28 @@ Input = Annotated[str, typer.Argument(help="A text file, .gz or .xz, or - for st
 Encoding = Annotated[str, typer.Option(help="The text's encoding.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Out = Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .html; .json for numbers.")]
-Minutes = typer.Option(help="Train this long; the schedule fits itself to it.", min=0.001)
-Seed = typer.Option(
-    help="Where chance begins: the same seed, the same result.", min=0, max=2**63 - 1
+
+
+def _bounded(option: str, low: float, high: float) -> Callable[[Any], Any]:
+    """A check of an option's value that says what is allowed."""
+
+    def check(value: Any) -> Any:
+        if value is not None and not low <= value <= high:
+            raise ConfigError(f"{option} is {value}, but must be from {low:,} to {high:,}.")
+        return value
+
+    return check
+
+
+Minutes = typer.Option(
+    help="Train this long; the schedule fits itself to it.",
+    callback=_bounded("--minutes", 0.001, 525_600),
 )
-Threads = typer.Option(help="Cores to use; 0 is all.", min=0, max=1024)
+Seed = typer.Option(
+    help="Where chance begins: the same seed, the same result.",
+    callback=_bounded("--seed", 0, 2**63 - 1),
+)
+Threads = typer.Option(help="Cores to use; 0 is all.", callback=_bounded("--threads", 0, 1024))
 
 Kind = TypeVar("Kind", bound=Section)
 
@@ -40,16 +57,17 @@ def parameters(sections: Iterable[type[Section]]) -> dict[str, Parameter]:
 
 
 def _parameter(name: str, field: FieldInfo) -> Parameter:
-    plain = _plain_type(field.annotation)
+    words, plain = choices(field.annotation), plain_type(field.annotation)
     about: Any
     default: Any = None
+    typed: Any = str if words else plain
     if field.is_required():
         about, default = typer.Argument(help=field.description, show_default=False), Parameter.empty
     elif plain is bool:
         about, default = typer.Option(_flag(name, field), help=field.description), False
     else:
-        about, plain = typer.Option(_flag(name, field), help=_help(field)), plain | None
-    annotation: Any = Annotated[plain, about]
+        about, typed = typer.Option(_flag(name, field), help=_help(field)), typed | None
+    annotation: Any = Annotated[typed, about]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -58,15 +76,8 @@ def _flag(name: str, field: FieldInfo) -> str:
 
 
 def _help(field: FieldInfo) -> str:
-    default = "" if field.default in (None, "") else f" [default: {field.default}]"
+    default = "" if field.default in (None, "") else f" \\[default: {field.default}]"
     return f"{field.description or ''}{default}"
-
-
-def _plain_type(annotation: Any) -> Any:
-    """The type that a value is typed as."""
-    if get_origin(annotation) in (Union, UnionType):
-        (annotation,) = (part for part in get_args(annotation) if part is not NoneType)
-    return str if get_origin(annotation) is Literal else annotation
 
 
 def chosen(kind: type[Kind], known: Iterable[str], given: Mapping[str, Any], *, noun: str) -> Kind:
