@@ -392,13 +392,13 @@ def test_inference_gives_the_bits_of_training(cell):
 def test_what_stands_in_the_padding_reaches_nothing(cell):
     net = network(cell, 3, 7, torch.float64, layers=2, bidirectional=True)
     lengths = torch.tensor([6, 1, 4, 2])
-    beyond = (torch.arange(6) >= lengths[:, None])[:, :, None]
+    padding_mask = (torch.arange(6) >= lengths[:, None])[:, :, None]
     x, state = torch.randn(4, 6, 3, dtype=torch.float64), first_states(net, 4)
     upstream = random_upstream(net, x, lengths, state)
 
     def filled(junk: float) -> list[Tensor]:
-        dirty = x.masked_fill(beyond, junk).requires_grad_()
-        weights = [upstream[0].masked_fill(beyond, junk), *upstream[1:]]
+        dirty = x.masked_fill(padding_mask, junk).requires_grad_()
+        weights = [upstream[0].masked_fill(padding_mask, junk), *upstream[1:]]
         return with_gradients(net, dirty, lengths, state, weights)
 
     clean = filled(0.0)
@@ -406,8 +406,8 @@ def test_what_stands_in_the_padding_reaches_nothing(cell):
     for junk in (torch.nan, torch.inf, -torch.inf, 1e300):
         assert same_bits(filled(junk), clean)
     y, dx = clean[0], clean[1 + len(state)]
-    assert not y.masked_select(beyond).any()
-    assert not dx.masked_select(beyond).any()
+    assert not y.masked_select(padding_mask).any()
+    assert not dx.masked_select(padding_mask).any()
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])

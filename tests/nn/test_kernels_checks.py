@@ -15,7 +15,7 @@ from unrolled.nn import Cell, GRUCell, LSTMCell, Recurrent, RNNCell, kernels
 from unrolled.nn.cells import Weights
 from unrolled.nn.compiled import name_of
 from unrolled.nn.kernels import Call, Kept
-from unrolled.nn.rows import Rows, find_rows
+from unrolled.nn.rows import PaddedRows, find_rows
 
 pytestmark = [needs_kernels, pytest.mark.arithmetic]
 
@@ -39,8 +39,8 @@ def layer(cell: Cell, **shapes: tuple[int, ...]) -> list[Tensor | None]:
     return drawn if cell.state_size == 2 else drawn[:-1]
 
 
-def call_of(cell: Cell, rows: Rows | None = None) -> Call:
-    return Call(cell, rows or Rows(B, T, torch.device("cpu")), 1)
+def call_of(cell: Cell, rows: PaddedRows | None = None) -> Call:
+    return Call(cell, rows or PaddedRows(B, T, torch.device("cpu")), 1)
 
 
 WRONG = [
@@ -69,10 +69,10 @@ def test_batches_that_are_not_the_rows_are_refused():
     cell, cpu = GRUCell(), torch.device("cpu")
     x, tensors = torch.randn(B, T, E), layer(cell)
     for rows, message in (
-        (Rows(B, T + 1, cpu), r"x is of shape \(2, 3, 4\), but must be \(2, 4, E\)"),
-        (Rows(B, T, cpu, [3, 2, 1]), "There are 3 lengths, but 2 rows"),
-        (Rows(B, T, cpu, [3, 4]), r"A length is not in 1\.\.3"),
-        (Rows(B, T, cpu, [0, 3]), r"A length is not in 1\.\.3"),
+        (PaddedRows(B, T + 1, cpu), r"x is of shape \(2, 3, 4\), but must be \(2, 4, E\)"),
+        (PaddedRows(B, T, cpu, [3, 2, 1]), "There are 3 lengths, but 2 rows"),
+        (PaddedRows(B, T, cpu, [3, 4]), r"A length is not in 1\.\.3"),
+        (PaddedRows(B, T, cpu, [0, 3]), r"A length is not in 1\.\.3"),
     ):
         with pytest.raises(ConfigError, match=message):
             call_of(cell, rows).forward(x, tensors, save=False)

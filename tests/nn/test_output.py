@@ -5,7 +5,7 @@ from networks import numeric_gradient, relative_error
 from torch.nn import functional
 
 from unrolled.nn import kernels
-from unrolled.nn.output import _soften, summed_nats, token_nats
+from unrolled.nn.output import _softmax_cross_entropy_, summed_nats, token_nats
 
 pytestmark = pytest.mark.arithmetic
 
@@ -125,7 +125,7 @@ def scores(N, V, dtype):
 def test_the_kernels_soften_as_torch_does(V, smoothing, dtype, rounding):
     z, bias, targets = scores(5, V, dtype)
     gradient = z.double().clone()
-    expected = _soften(gradient, bias.double(), targets, smoothing)
+    expected = _softmax_cross_entropy_(gradient, bias.double(), targets, smoothing)
     for name in SETS:
         with instructions(name):
             mine = z.clone()

@@ -22,8 +22,8 @@ def build(cell: Cell, **options: object) -> Recurrent:
 
 
 def fill(x: Tensor, lengths: Tensor, junk: float) -> Tensor:
-    beyond = torch.arange(x.size(1)) >= lengths[:, None]
-    return x.masked_fill(beyond[:, :, None], junk)
+    padding_mask = torch.arange(x.size(1)) >= lengths[:, None]
+    return x.masked_fill(padding_mask[:, :, None], junk)
 
 
 def worst_difference(net: Recurrent, lengths: Tensor, junk: float, run: Run | None = None) -> float:

@@ -27,7 +27,7 @@ SIZE = re.compile(r"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,15})")
 
 
 @dataclass(eq=False)
-class Rows:
+class NgramRows:
     """The n-grams of one order as the file gives them."""
 
     words: NDArray[np.int32]  # (N, k)
@@ -59,7 +59,7 @@ def read_table(path: Path | str, *, encoding: str = "utf-8") -> tuple[NgramTable
     lines = iter(file)
     sizes, header = _sizes(file, lines)
     ids = {name: i for i, name in enumerate(SPECIALS)}
-    orders: list[Rows] = []
+    orders: list[NgramRows] = []
     for k, size in enumerate(sizes, 1):
         _expect(file, header, f"\\{k}-grams:")
         rows, header = _section(file, lines, k, ids)
@@ -98,9 +98,11 @@ def _sizes(file: ArpaFile, lines: Iterator[str]) -> tuple[list[int], str]:
     raise file.error("the file ends here, without n-grams.")
 
 
-def _section(file: ArpaFile, lines: Iterator[str], k: int, ids: dict[str, int]) -> tuple[Rows, str]:
+def _section(
+    file: ArpaFile, lines: Iterator[str], k: int, ids: dict[str, int]
+) -> tuple[NgramRows, str]:
     """The n-grams of an order, and the line after them."""
-    parts: list[Rows] = []
+    parts: list[NgramRows] = []
     held: list[str] = []
     numbers: list[int] = []
     for line in lines:
@@ -117,7 +119,7 @@ def _section(file: ArpaFile, lines: Iterator[str], k: int, ids: dict[str, int]) 
 
 def _parsed(
     file: ArpaFile, lines: list[str], numbers: list[int], *, k: int, ids: dict[str, int]
-) -> Rows:
+) -> NgramRows:
     """Lines of an order, those with a backoff weight first."""
     gaps = np.array([line.count(" ") + line.count("\t") for line in lines], dtype=np.int64)
     for i in np.flatnonzero((gaps != k) & (gaps != k + 1)).tolist():
@@ -153,7 +155,7 @@ def _columns(
     k: int,
     ids: dict[str, int],
     weighted: bool,
-) -> Rows:
+) -> NgramRows:
     """Lines of an order, all with or all without a backoff weight, given as their fields."""
     width = k + 1 + weighted
     log_p = _decimals(file, fields[::width], numbers, "log-probability")
@@ -174,7 +176,7 @@ def _columns(
             raise file.error(
                 f"{names[i]!r} is not among the 1-grams, but every word must be.", int(numbers[i])
             )
-    return Rows(words, log_p, log_b, numbers)
+    return NgramRows(words, log_p, log_b, numbers)
 
 
 def _decimals(file: ArpaFile, texts: list[str], numbers: Places, what: str) -> Floats:
@@ -205,13 +207,16 @@ def _new_ids(
         yield ids.setdefault(SPECIALS[UNK] if name == "<UNK>" else name, len(ids))
 
 
-def _joined(parts: Sequence[Rows]) -> Rows:
-    return Rows(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in Rows.__match_args__)
+def _joined(parts: Sequence[NgramRows]) -> NgramRows:
+    return NgramRows(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in NgramRows.__match_args__
+        )
     )
 
 
-def _unigrams(file: ArpaFile, rows: Rows, ids: Mapping[str, int]) -> Level:
+def _unigrams(file: ArpaFile, rows: NgramRows, ids: Mapping[str, int]) -> Level:
     """Every token in its place; <s> and <pad> are never predicted."""
     words = rows.words[:, 0]
     _refuse_twins(file, words, rows.lines)
@@ -224,13 +229,13 @@ def _unigrams(file: ArpaFile, rows: Rows, ids: Mapping[str, int]) -> Level:
     return Level(np.arange(len(ids), dtype=np.int32), log_p, log_b, np.zeros(0, np.int64))
 
 
-def _usable(rows: Rows) -> Rows:
+def _usable(rows: NgramRows) -> NgramRows:
     """Without n-grams that no line has: <s> after another word, or one after </s>."""
     never = (rows.words[:, 1:] == START).any(axis=1) | (rows.words[:, :-1] == END).any(axis=1)
-    return Rows(*(getattr(rows, name)[~never] for name in Rows.__match_args__))
+    return NgramRows(*(getattr(rows, name)[~never] for name in NgramRows.__match_args__))
 
 
-def _levels(file: ArpaFile, first: Level, higher: Sequence[Rows]) -> tuple[Level, ...] | None:
+def _levels(file: ArpaFile, first: Level, higher: Sequence[NgramRows]) -> tuple[Level, ...] | None:
     """The levels of a table; None if some n-gram lacks one inside it."""
     levels = [first]
     for rows in higher:
@@ -259,7 +264,7 @@ def _located(levels: Sequence[Level], words: NDArray[np.int32]) -> Places:
     return at
 
 
-def _closed(higher: Sequence[Rows]) -> list[Rows]:
+def _closed(higher: Sequence[NgramRows]) -> list[NgramRows]:
     """With every n-gram inside another; those that the file lacks are to be backed off to."""
     closed = [higher[-1]]
     for rows in reversed(higher[:-1]):
@@ -268,7 +273,7 @@ def _closed(higher: Sequence[Rows]) -> list[Rows]:
         distinct, first = np.unique(needed, axis=0, return_index=True)
         lacking = distinct[first >= len(rows.words)]
         none = np.zeros(len(lacking))
-        blank = Rows(lacking, none * np.nan, none, none.astype(np.int64))
+        blank = NgramRows(lacking, none * np.nan, none, none.astype(np.int64))
         closed.insert(0, _joined([rows, blank]))
     return closed
 

@@ -23,14 +23,14 @@ class Memory(NamedTuple):
 
     values: Tensor  # (B, S, D)
     keys: Tensor  # (B, S, ·) as the score wants them
-    beyond: Tensor  # (B, S) True on padding
+    padding_mask: Tensor  # (B, S) True on padding
 
     def rows(self, which: Tensor) -> "Memory":
         """These rows, in this order."""
         return Memory(*(part.index_select(0, which) for part in self))
 
 
-class Score(nn.Module, ABC):
+class AttentionScore(nn.Module, ABC):
     """How well keys answer queries; Q is the size of a query, D that of a key."""
 
     def keys(self, h: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class Score(nn.Module, ABC):
         """Queries (B, T, Q) -> scores (B, T, S)."""
 
 
-class Dot(Score):
+class Dot(AttentionScore):
     """sᵀh (Luong et al. 2015, arXiv:1508.04025, eq. 8)."""
 
     def __init__(self, query_size: int, key_size: int, **_: int) -> None:
@@ -76,7 +76,7 @@ class Cosine(Dot):
         return functional.normalize(s, dim=2) @ keys.mT
 
 
-class General(Score):
+class General(AttentionScore):
     """sᵀ W h, W (Q, D): bilinear or multiplicative (Luong et al. 2015, eq. 8)."""
 
     def __init__(self, query_size: int, key_size: int, **_: int) -> None:
@@ -90,7 +90,7 @@ class General(Score):
         return s @ keys.mT
 
 
-class Reduced(Score):
+class Reduced(AttentionScore):
     """(U s)ᵀ(V h), U (A, Q) and V (A, D): "general" with W = UᵀV of rank A."""
 
     def __init__(self, query_size: int, key_size: int, *, size: int, **_: int) -> None:
@@ -104,7 +104,7 @@ class Reduced(Score):
         return functional.linear(s, self.query) @ keys.mT
 
 
-class Additive(Score):
+class Additive(AttentionScore):
     """vᵀ tanh(W₁ h + W₂ s), of A hidden units (Bahdanau et al. 2015, appendix A.1.2)."""
 
     def __init__(self, query_size: int, key_size: int, *, size: int, **_: int) -> None:
@@ -120,7 +120,7 @@ class Additive(Score):
         return torch.tanh(asked[:, :, None] + keys[:, None]) @ self.vector  # of (B, T, S, A)
 
 
-class Concat(Score):
+class Concat(AttentionScore):
     """vᵀ tanh(W [s; h]): "additive" with W = [W₂ W₁] as one matrix (A, Q + D)."""
 
     def __init__(self, query_size: int, key_size: int, *, size: int, **_: int) -> None:
@@ -137,7 +137,7 @@ class Concat(Score):
         return torch.tanh(asked[:, :, None] + keys[:, None]) @ self.vector  # of (B, T, S, A)
 
 
-class Location(Score):
+class Location(AttentionScore):
     """W s, a score for each place whatever stands there (Luong et al. 2015, eq. 9).
 
     W (span, Q) has a row a place, so no source may be longer than `span`.
@@ -157,7 +157,7 @@ class Location(Score):
         return functional.linear(s, self.weight[:S])
 
 
-SCORES: Mapping[str, type[Score]] = {
+SCORES: Mapping[str, type[AttentionScore]] = {
     "additive": Additive,
     "concat": Concat,
     "cosine": Cosine,
@@ -183,14 +183,14 @@ class Attention(nn.Module):
             raise not_one_of("attention", how, SCORES)
         self.score = SCORES[how](query_size, key_size, size=size, span=span)
 
-    def remember(self, h: Tensor, beyond: Tensor) -> Memory:
-        """Vectors h (B, S, D), padding (B, S) where beyond."""
-        return Memory(h, self.score.keys(h), beyond)
+    def remember(self, h: Tensor, padding_mask: Tensor) -> Memory:
+        """Vectors h (B, S, D), padding (B, S) where the mask is True."""
+        return Memory(h, self.score.keys(h), padding_mask)
 
     def forward(self, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Queries (B, T, Q) -> contexts (B, T, D), weights (B, T, S)."""
         scores = self.score(s, memory.keys)
-        weights = scores.masked_fill(memory.beyond[:, None], -torch.inf).softmax(dim=2)
+        weights = scores.masked_fill(memory.padding_mask[:, None], -torch.inf).softmax(dim=2)
         return weights @ memory.values, weights
 
 

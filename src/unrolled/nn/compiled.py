@@ -19,7 +19,7 @@ from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
 from unrolled.nn.kernel_layer import differentiable_gradients
 from unrolled.nn.kernels import Call, Kept
-from unrolled.nn.rows import Rows, seen_rows
+from unrolled.nn.rows import PaddedRows, seen_rows
 from unrolled.nn.shapes import check_dims, check_is_tensor
 from unrolled.nn.transforms import is_batched, is_cast, is_traced
 from unrolled.nn.unroll import with_both_biases
@@ -54,7 +54,7 @@ def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | No
 
 
 def run_layer(
-    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
+    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: PaddedRows
 ) -> tuple[Tensor, State]:
     """As layer.run_layer, in a graph."""
     weights = [with_both_biases(own) for own in weights]

@@ -179,9 +179,9 @@ def crf_marginals_by_torch(
     logs, shifts = scan(both.permute(2, 0, 1, 3), both_ways)  # (T, 2, B, K)
     to_here, turned = logs.permute(1, 2, 0, 3)  # (B, T, K) each
     from_here = turned[rows, mirror]  # the sum of all that follows, e_t among it
-    beyond = (steps >= lengths[:, None])[:, :, None]  # (B, T, 1)
-    nodes = (to_here + from_here - emissions).softmax(dim=2).masked_fill_(beyond, 0.0)
-    edges = _summed_pairs(to_here[:, :-1], from_here[:, 1:], transitions, ~beyond[:, 1:, 0])
+    padding_mask = (steps >= lengths[:, None])[:, :, None]  # (B, T, 1)
+    nodes = (to_here + from_here - emissions).softmax(dim=2).masked_fill_(padding_mask, 0.0)
+    edges = _summed_pairs(to_here[:, :-1], from_here[:, 1:], transitions, ~padding_mask[:, 1:, 0])
     return _log_partition(logs[:, 0], shifts[:, 0], lengths), nodes, edges
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unrolled.errors import ConfigError
 from unrolled.nn.cells import Cell, GRUCell, Weights
-from unrolled.nn.rows import Rows
+from unrolled.nn.rows import PaddedRows
 from unrolled.nn.shapes import check_tensor
 
 WEIGHTS = 5  # of the fields of Weights, those that the kernels know
@@ -30,7 +30,7 @@ def what_is_kept(cell: Cell) -> tuple[bool, bool, bool]:
 
 def check_backward(
     cell: Cell,
-    rows: Rows,
+    rows: PaddedRows,
     x: Tensor,
     H: int,
     *,
@@ -76,8 +76,8 @@ class Gradients(NamedTuple):
         bias_hh = self.state_bias
         if asked[3] and bias_hh is None and self.bias is not None:
             bias_hh = self.bias.clone() if asked[2] else self.bias
-        beyond = [None] * (len(Weights._fields) - WEIGHTS)
-        return [self.ih, self.hh, bias_ih, bias_hh, self.peephole, *beyond]
+        unknown = [None] * (len(Weights._fields) - WEIGHTS)
+        return [self.ih, self.hh, bias_ih, bias_hh, self.peephole, *unknown]
 
     def multiply(self, flat: Tensor, keep: Kept) -> None:
         """The gradients of large weights: sums over all tokens at once."""
@@ -96,7 +96,9 @@ class Gradients(NamedTuple):
                 torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
 
 
-def gradient_by_x(results: Sequence[Gradients], every: Sequence[Weights], rows: Rows) -> Tensor:
+def gradient_by_x(
+    results: Sequence[Gradients], every: Sequence[Weights], rows: PaddedRows
+) -> Tensor:
     """The gradient of x (B, T, E), 0 in the padding, from those of all directions' gates."""
     flat: Tensor | None = None
     for result, weights in zip(results, every, strict=True):
@@ -113,7 +115,7 @@ def gradient_by_x(results: Sequence[Gradients], every: Sequence[Weights], rows: 
 
 
 def room_for(
-    cell: Cell, rows: Rows, weights: Weights, asked: Sequence[bool], *, own: bool
+    cell: Cell, rows: PaddedRows, weights: Weights, asked: Sequence[bool], *, own: bool
 ) -> Gradients:
     """Room for one direction's gradients, those that are asked for."""
 

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.kernels import Call, Kept
-from unrolled.nn.rows import Rows
+from unrolled.nn.rows import PaddedRows
 from unrolled.nn.transforms import is_ordinary
 from unrolled.nn.unroll import unroll
 
 
 def run_layer(
-    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
+    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: PaddedRows
 ) -> tuple[Tensor, State]:
     """As layer.run_layer, in one call of the kernels."""
     tensors = [t for own in (*weights, first or ()) for t in own]

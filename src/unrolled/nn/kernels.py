@@ -35,7 +35,7 @@ from unrolled.nn.kernel_gradients import (
     what_is_kept,
 )
 from unrolled.nn.kernel_gradients import Kept as Kept
-from unrolled.nn.rows import Rows, seen_rows
+from unrolled.nn.rows import PaddedRows, seen_rows
 from unrolled.nn.shapes import check_dims, check_layer, check_tensor
 from unrolled.nn.threads import threads
 from unrolled.nn.transforms import is_ordinary
@@ -80,7 +80,7 @@ class Call(NamedTuple):
     """A layer's call without its tensors."""
 
     cell: Cell
-    rows: Rows
+    rows: PaddedRows
     directions: int
 
     def split(self, tensors: Sequence[Tensor | None]) -> tuple[list[Weights], list[Tensor]]:

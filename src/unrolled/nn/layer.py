@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unrolled.nn import compiled, kernel_layer, kernels
 from unrolled.nn.cells import Cell, State, Weights
-from unrolled.nn.rows import Rows
+from unrolled.nn.rows import PaddedRows
 from unrolled.nn.shapes import check_layer, whole_biases
 from unrolled.nn.transforms import in_graph, is_cast, is_kept, is_traced, is_transformed
 from unrolled.nn.unroll import has_fused, unroll
@@ -49,7 +49,7 @@ def is_reference() -> bool:
 
 
 def run_layer(
-    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: Rows
+    cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None, rows: PaddedRows
 ) -> tuple[Tensor, State]:
     """Run a cell over x (B, T, E), in one direction or two (D), each with weights of its own.
 
@@ -68,7 +68,7 @@ def run_layer(
     return unroll(cell, weights, x, first, rows, plain=plain)
 
 
-def _is_for_torch(cell: Cell, rows: Rows) -> bool:
+def _is_for_torch(cell: Cell, rows: PaddedRows) -> bool:
     """Whether the graph that is made should hold torch's own operator for the layer.
 
     torch.export makes one of every step of it where rows have lengths, so that T cannot vary.

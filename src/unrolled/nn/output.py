@@ -75,7 +75,7 @@ def _check(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Non
         )
 
 
-def _soften(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+def _softmax_cross_entropy_(z: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """What kernels.softmax_cross_entropy_ does, with torch."""
     wanted = targets[:, None]  # (N, 1)
     top = z.add_(bias).amax(dim=1, keepdim=True)  # (N, 1)
@@ -102,8 +102,9 @@ class _SummedNats(torch.autograd.Function):
         smoothing: float,
     ) -> Tensor:
         z = hidden @ weight.t()  # (N, V)
-        soften = kernels.softmax_cross_entropy_ if kernels.can_take(z, bias, targets) else _soften
-        total = soften(z, bias, targets, smoothing).sum()
+        takes = kernels.can_take(z, bias, targets)
+        cross_entropy_ = kernels.softmax_cross_entropy_ if takes else _softmax_cross_entropy_
+        total = cross_entropy_(z, bias, targets, smoothing).sum()
         ctx.save_for_backward(z, hidden, weight)
         return total
 

@@ -22,10 +22,10 @@ def _max(y: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _cleared(y: Tensor, lengths: Tensor, value: float) -> Tensor:
-    return y.masked_fill(_beyond(y, lengths)[:, :, None], value)
+    return y.masked_fill(_padding_mask(y, lengths)[:, :, None], value)
 
 
-def _beyond(y: Tensor, lengths: Tensor) -> Tensor:
+def _padding_mask(y: Tensor, lengths: Tensor) -> Tensor:
     return torch.arange(y.size(1), device=y.device) >= lengths[:, None]  # (B, T)
 
 
@@ -67,5 +67,5 @@ class AttentionPooling(nn.Module):
         """y (B, T, F), lengths (B,) -> s (B, F), a (B, T); a is exactly 0 beyond each length."""
         y = _cleared(y, lengths, 0.0)
         scores = torch.tanh(functional.linear(y, self.weight, self.bias)) @ self.query  # (B, T)
-        weights = scores.masked_fill(_beyond(y, lengths), -torch.inf).softmax(dim=1)
+        weights = scores.masked_fill(_padding_mask(y, lengths), -torch.inf).softmax(dim=1)
         return torch.einsum("bt,btf->bf", weights, y), weights

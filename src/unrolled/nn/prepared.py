@@ -16,11 +16,11 @@ from unrolled.nn import kernels
 from unrolled.nn.addresses import in_memory
 from unrolled.nn.cells import Cell, State, Weights
 from unrolled.nn.layer import run_layer
-from unrolled.nn.rows import Lengths, Rows
+from unrolled.nn.rows import Lengths, PaddedRows
 from unrolled.nn.shapes import check_is_tensor, whole_biases
 from unrolled.nn.threads import threads
 
-RunLayer = Callable[[int, Tensor, State | None, Rows], tuple[Tensor, State]]
+RunLayer = Callable[[int, Tensor, State | None, PaddedRows], tuple[Tensor, State]]
 Run = Callable[[Tensor, Lengths | None, State | None, RunLayer | None], tuple[Tensor, State]]
 
 
@@ -65,7 +65,7 @@ class Prepared:
         return self._run(x, lengths, state, self._run_packed if ready else self._run_plain)
 
     def _run_packed(
-        self, layer: int, x: Tensor, first: State | None, rows: Rows
+        self, layer: int, x: Tensor, first: State | None, rows: PaddedRows
     ) -> tuple[Tensor, State]:
         own, ready = self._weights[layer], self._packed[layer]
         call = kernels.Call(self._cell, rows, len(own))
@@ -74,7 +74,7 @@ class Prepared:
         return y, tuple(last)
 
     def _run_plain(
-        self, layer: int, x: Tensor, first: State | None, rows: Rows
+        self, layer: int, x: Tensor, first: State | None, rows: PaddedRows
     ) -> tuple[Tensor, State]:
         return run_layer(self._cell, self._weights[layer], x, first, rows)
 

@@ -18,7 +18,7 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @dataclass
-class Rows:
+class PaddedRows:
     """B rows of at most T steps, padded on the right."""
 
     count: int  # B
@@ -27,7 +27,7 @@ class Rows:
     values: Sequence[int] = ()  # the lengths as they were, each in 1..T; none: all are T
     unseen: Tensor | None = None  # the lengths (B,) in a graph, which has no values yet
     # A cached_property locks itself in Python 3.11, and no graph can be made of a lock.
-    _beyond: Tensor | None = field(default=None, init=False, repr=False, compare=False)
+    _padding_mask: Tensor | None = field(default=None, init=False, repr=False, compare=False)
     _mirror: Tensor | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -50,11 +50,12 @@ class Rows:
         return self.lengths - 1
 
     @property
-    def beyond(self) -> Tensor:
+    def padding_mask(self) -> Tensor:
         """(B, T) True on padded steps."""
-        if self._beyond is None:
-            self._beyond = torch.arange(self.steps, device=self.device) >= self.lengths[:, None]
-        return self._beyond
+        if self._padding_mask is None:
+            steps = torch.arange(self.steps, device=self.device)  # (T,)
+            self._padding_mask = steps >= self.lengths[:, None]
+        return self._padding_mask
 
     @property
     def mirror(self) -> Tensor:
@@ -62,14 +63,14 @@ class Rows:
         if self._mirror is None:
             t = torch.arange(self.steps, device=self.device)
             begins = self.steps * torch.arange(self.count, device=self.device)[:, None]  # (B, 1)
-            mirror = torch.where(self.beyond, t, self.lengths[:, None] - 1 - t)  # (B, T)
+            mirror = torch.where(self.padding_mask, t, self.lengths[:, None] - 1 - t)  # (B, T)
             self._mirror = (begins + mirror).flatten()
         return self._mirror
 
     @cached_property
     def places(self) -> Tensor:
         """(N,) where in the flat batch each token is."""
-        return (~self.beyond).flatten().nonzero()[:, 0]
+        return (~self.padding_mask).flatten().nonzero()[:, 0]
 
     def check_unseen(self) -> None:
         """Let the graph refuse lengths that no row can have, when it runs."""
@@ -83,22 +84,22 @@ class Rows:
         return sum(self.values) if self.values else self.count * self.steps
 
 
-def find_rows(x: Tensor, lengths: Lengths | None) -> Rows:
+def find_rows(x: Tensor, lengths: Lengths | None) -> PaddedRows:
     """The rows of x (B, T, …) with checked lengths (B,); None: all are full."""
     B, T = x.shape[:2]
     if lengths is None:
-        return Rows(B, T, x.device)
+        return PaddedRows(B, T, x.device)
     given = as_lengths(lengths, B)
     if in_graph():  # which sees no values: whoever runs it checks them
-        return Rows(B, T, x.device, unseen=given.to(x.device))
+        return PaddedRows(B, T, x.device, unseen=given.to(x.device))
     return seen_rows(x, given)
 
 
-def seen_rows(x: Tensor, lengths: Tensor) -> Rows:
+def seen_rows(x: Tensor, lengths: Tensor) -> PaddedRows:
     """The same where the values are to be looked at now."""
     B, T = x.shape[:2]
     values = checked_values(as_lengths(lengths, B), T)
-    return Rows(B, T, x.device, () if values.count(T) == B else values)
+    return PaddedRows(B, T, x.device, () if values.count(T) == B else values)
 
 
 def as_lengths(lengths: Lengths, B: int) -> Tensor:

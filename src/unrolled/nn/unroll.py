@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
-from unrolled.nn.rows import Rows
+from unrolled.nn.rows import PaddedRows
 from unrolled.nn.transforms import is_cast, is_compiled
 
 # The variants that torch has compiled code for.
@@ -24,7 +24,7 @@ FUSED: Mapping[Cell, Callable[..., tuple[Tensor, ...]]] = {
 }
 
 
-def has_fused(cell: Cell, rows: Rows) -> bool:
+def has_fused(cell: Cell, rows: PaddedRows) -> bool:
     """Whether torch's code runs the cell over such rows."""
     # A state without bound may overflow in the padding, and 0 · inf would make the gradient NaN.
     overflows = cell == RNNCell("relu") and not rows.dense
@@ -36,7 +36,7 @@ def unroll(
     weights: Sequence[Weights],
     x: Tensor,
     first: State | None,
-    rows: Rows,
+    rows: PaddedRows,
     *,
     plain: bool,
 ) -> tuple[Tensor, State]:
@@ -78,7 +78,7 @@ def _run_direction(
     weights: Weights,
     x: Tensor,
     state: State,
-    rows: Rows,
+    rows: PaddedRows,
     *,
     backward: bool,
     fused: bool,
@@ -95,12 +95,12 @@ def _run_direction(
     return (reverse(y, rows) if backward else y), last
 
 
-def clear(x: Tensor, rows: Rows) -> Tensor:
+def clear(x: Tensor, rows: PaddedRows) -> Tensor:
     """x (B, T, F) with exact zeros in the padding, whatever was there."""
-    return x if rows.dense else x.masked_fill(rows.beyond[:, :, None], 0.0)
+    return x if rows.dense else x.masked_fill(rows.padding_mask[:, :, None], 0.0)
 
 
-def reverse(x: Tensor, rows: Rows) -> Tensor:
+def reverse(x: Tensor, rows: PaddedRows) -> Tensor:
     """x (B, T, F) with each row turned round within its length; doing it twice undoes it."""
     if rows.dense:
         return x.flip(1)
@@ -108,14 +108,14 @@ def reverse(x: Tensor, rows: Rows) -> Tensor:
 
 
 def run_steps(
-    cell: Cell, weights: Weights, x: Tensor, state: State, rows: Rows
+    cell: Cell, weights: Weights, x: Tensor, state: State, rows: PaddedRows
 ) -> tuple[Tensor, State]:
     """The reference: `cell.step` for each t; the state stands still in the padding."""
     outputs = []
     for t, projected in enumerate(cell.project(x, weights).unbind(1)):  # (B, G·H)
         after = cell.step(projected, state, weights)
         if not rows.dense:
-            ended = rows.beyond[:, t, None]  # (B, 1)
+            ended = rows.padding_mask[:, t, None]  # (B, 1)
             after = tuple(torch.where(ended, s, new) for s, new in zip(state, after, strict=True))
         state = after
         outputs.append(state[0])
@@ -123,7 +123,7 @@ def run_steps(
 
 
 def run_fused(
-    cell: Cell, weights: Weights, x: Tensor, state: State, rows: Rows
+    cell: Cell, weights: Weights, x: Tensor, state: State, rows: PaddedRows
 ) -> tuple[Tensor, State]:
     """The same by torch's compiled code."""
     if not rows.dense and cell.state_size == 2:
@@ -159,7 +159,7 @@ def with_both_biases(weights: Weights) -> Weights:
     return weights
 
 
-def _hold_cell(x: Tensor, weights: Weights, rows: Rows) -> tuple[Tensor, Weights]:
+def _hold_cell(x: Tensor, weights: Weights, rows: PaddedRows) -> tuple[Tensor, Weights]:
     """An LSTM's inputs and weights with which c stands still in the padding.
 
     y shows h at every step but not c. One more input, 1 in the padding and 0 before it, opens the
@@ -170,5 +170,5 @@ def _hold_cell(x: Tensor, weights: Weights, rows: Rows) -> tuple[Tensor, Weights
     far = torch.finfo(x.dtype).max ** 0.5  # h is in [-1, 1]: no weights reach back from here
     push = weights.ih.new_zeros(4, rows_a_gate)
     push[0], push[1] = -far, far  # i, f
-    x = torch.cat([x, rows.beyond[:, :, None].to(x.dtype)], dim=2)  # (B, T, E + 1)
+    x = torch.cat([x, rows.padding_mask[:, :, None].to(x.dtype)], dim=2)  # (B, T, E + 1)
     return x, weights._replace(ih=torch.cat([weights.ih, push.view(-1, 1)], dim=1))

@@ -134,7 +134,7 @@ class TranslateNetwork(nn.Module):
         memory = None
         if self.attention is not None:
             h = reverse(h, rows) if self.settings.reverse_source else h
-            memory = self.attention.remember(self.dropout(h), rows.beyond)
+            memory = self.attention.remember(self.dropout(h), rows.padding_mask)
         return DecoderState(
             state,
             state[0][-1] if self.settings.decoder_input == "all" else None,
@@ -253,7 +253,7 @@ class TranslateNetwork(nn.Module):
         )
         memory = state.memory
         if memory is not None:
-            memory = _memory_of(memory, rows * len(memory.beyond) // state.rows)
+            memory = _memory_of(memory, rows * len(memory.padding_mask) // state.rows)
         return DecoderState(stack, summary, fed, memory, state.steps)
 
 
@@ -266,7 +266,7 @@ def _memory_of(memory: Memory, which: Tensor) -> Memory:
     sources, counts = torch.unique_consecutive(which, return_counts=True)
     even = bool((counts == counts[:1]).all())
     wanted = sources if even else which
-    B = len(memory.beyond)
+    B = len(memory.padding_mask)
     if len(wanted) == B and torch.equal(wanted, torch.arange(B)):
         return memory
     return memory.rows(wanted)
