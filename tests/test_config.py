@@ -50,6 +50,7 @@ def test_override_values_are_toml_or_plain_words(override, value):
         ("train.epochs=0", r"train.epochs is 0, but must be greater than or equal to 1\."),
         ("model.dropout=1.0", r"model.dropout is 1.0, but must be less than 1\."),
         ("model.bidirectional=true", r"already seen the token it must predict"),
+        ("model.combine=mean", r'combine is "mean", but model.bidirectional is false'),
         ("model.reset=before", r"model.reset is 'before', but it is a variant of the gru cell"),
         ("model.embedding_size=3", r"model.embedding_size is 3 and model.hidden_size is 256"),
         ("model.direction=pair", r'model.direction is "pair".*Set model.context to "line"'),

@@ -35,6 +35,7 @@ OTHERS = {
     "rnn": {"cell": "rnn", "attention": "none"},
     "peepholes": {"peephole": "full", "output": "linear"},
     "no bias": {"bias": False},
+    "mean of directions": {"combine": "mean", "layers": 2},
     "learned start": {"first_state": "learned"},
 }
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 
 import pytest
 
@@ -328,3 +329,27 @@ def test_what_the_encoding_of_the_terminal_lacks_is_escaped(model):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(rb"\xe9 the")
+
+
+def test_help_states_the_defaults_of_options(call):
+    shown = " ".join(call("predict", "--help").out.replace("│", " ").split())
+    assert "1 is greedy. [default: 5]" in shown
+    assert "1 takes the mean. [default: 0.7]" in shown
+
+
+def test_the_package_is_a_program():
+    command = [sys.executable, "-m", "unrolled", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"unrolled {version('unrolled')}\n")
+
+
+def test_info_lists_the_shapes_of_a_model(call, model):
+    done = call("info", model, "--shapes")
+    assert done.code == 0
+    rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in done.out.splitlines()}
+    assert "".join(rows["stack.weight_ih_l0"].split()) == "(32,8)256ifgo:(8,8)"
+    listed = json.loads(call("info", model, "--shapes", "--json").out)
+    about = json.loads(call("info", model, "--json").out)
+    assert sum(row["numbers"] for row in listed) == about["parameters"]
+    assert f"{about['parameters']:,} numbers in all." in done.out
+    assert "--shapes was given, but no model." in call("info", "--shapes").err

@@ -1,5 +1,6 @@
 """What gates do when set by hand, and how the variants of a cell relate to one another."""
 
+import numpy as np
 import pytest
 import torch
 from networks import random, random_weights, step
@@ -113,6 +114,37 @@ def test_conversion_to_the_same_variant_changes_nothing():
 def test_conversion_between_resets_is_refused_with_the_reason(target):
     with pytest.raises(ConfigError, match=rf"reset is 'after' .* but '{target}'.*U_n \(r ⊙ h\)"):
         convert_gru(random_weights(GRUCell()), source=GRUCell(), target=GRUCell(target))
+
+
+def keras_gru(x, h, kernel, recurrent, bias):
+    """Keras' GRU with reset_after=False, written out: gates z, r, h side by side, z keeps."""
+    (wz, wr, wh), (uz, ur, uh) = (np.split(matrix, 3, axis=1) for matrix in (kernel, recurrent))
+    bz, br, bh = np.split(bias, 3)
+    for now in x:
+        z = 1 / (1 + np.exp(-(now @ wz + h @ uz + bz)))
+        r = 1 / (1 + np.exp(-(now @ wr + h @ ur + br)))
+        h = z * h + (1 - z) * np.tanh(now @ wh + (r * h) @ uh + bh)
+    return h
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_reset_before_is_keras_without_reset_after(update):
+    T, keeps = 6, GRUCell("before")
+    kernel, recurrent, bias = random(E, 3 * H), random(H, 3 * H), random(3 * H)
+    x, h = random(T, B, E), random(B, H)
+    arrays = (part.numpy() for part in (x, h, kernel, recurrent, bias))
+    order = [1, 0, 2]  # theirs: z, r, h
+
+    def ours(matrix):
+        parts = matrix.chunk(3, dim=-1)
+        return torch.cat([parts[gate] for gate in order], dim=-1).t().contiguous()
+
+    weights = Weights(ours(kernel), ours(recurrent), ours(bias), torch.zeros(3 * H).double())
+    cell = GRUCell("before", update)
+    weights, state = convert_gru(weights, source=keeps, target=cell), (h,)
+    for inputs in x:
+        state = step(cell, inputs, state, weights)
+    np.testing.assert_allclose(state[0].numpy(), keras_gru(*arrays), rtol=0, atol=1e-14)
 
 
 def both_resets(weights: Weights) -> tuple[Tensor, Tensor]:

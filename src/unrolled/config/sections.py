@@ -65,6 +65,9 @@ class RecurrentSettings(Section):
     hidden_size: int = Field(256, ge=1, le=16_384, description="Units of a recurrent layer.")
     layers: int = Field(1, ge=1, le=32, description="Recurrent layers, one on the other.")
     bidirectional: bool = Field(False, description="Read in both directions.")
+    combine: Literal["concat", "mean"] = Field(
+        "concat", description="How the two directions of a layer are joined."
+    )
     dropout: float = Field(
         0.2, ge=0.0, lt=1.0, description="Share of the units that are left out in training."
     )
@@ -86,6 +89,11 @@ class RecurrentSettings(Section):
                         f"model.{name} is {getattr(self, name)!r}, but it is a variant of the "
                         f"{cell} cell and model.cell is {self.cell!r}. Leave one of them out."
                     )
+        if self.combine == "mean" and not self.bidirectional:
+            raise ConfigError(
+                'model.combine is "mean", but model.bidirectional is false, so there is one '
+                "direction and nothing to combine. Leave one of them out."
+            )
         return self
 
     @property

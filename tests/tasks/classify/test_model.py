@@ -24,6 +24,7 @@ KINDS = [
     *({"model.pooling": how} for how in ("last", "mean", "max", "attention")),
     {"model.pooling": "last", "model.layers": 2, "model.cell": "gru"},
     {"model.pooling": "last", "model.bidirectional": False, "model.cell": "rnn"},
+    {"model.pooling": "last", "model.combine": "mean"},
     {"model.kind": "mean"},
     {"model.positions": 2},
     {"model.characters": "lstm"},
@@ -79,12 +80,14 @@ def test_probabilities_of_one_label_sum_to_one_and_of_several_need_not():
     assert np.abs(several.sum(axis=1) - 1.0).max() > 0.01
 
 
-def test_the_last_state_is_that_of_both_directions():
-    model = build(double=True, **{"model.pooling": "last"})
+@pytest.mark.parametrize("combine", ["concat", "mean"])
+def test_the_last_state_is_that_of_both_directions(combine):
+    model = build(double=True, **{"model.pooling": "last", "model.combine": combine})
     batch = batch_of(model, np.zeros(5, np.int64)).texts
     network = model.network
     _, (h, _) = network.stack(network.embedder(batch), batch.lengths)
-    expected = torch.cat([h[-2], h[-1]], dim=1) @ network.weight.t() + network.bias
+    both = torch.cat([h[-2], h[-1]], dim=1) if combine == "concat" else (h[-2] + h[-1]) / 2
+    expected = both @ network.weight.t() + network.bias
     torch.testing.assert_close(network(batch).logits, expected)
 
 

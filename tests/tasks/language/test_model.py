@@ -218,14 +218,20 @@ def test_probabilities_of_all_lines_sum_to_one(overrides):
     np.testing.assert_allclose(model.line_nats(encoded), whole, rtol=1e-12)
 
 
-def test_a_first_input_of_zero_is_a_zero_vector():
-    model = build("model.context=line", "model.first_input=zero")
+@pytest.mark.parametrize("context", ["line", "stream"])
+def test_a_first_input_of_zero_is_a_zero_vector(context):
+    model = build(f"model.context={context}", "model.first_input=zero")
     assert model.network.first == PAD
     log_p, _ = model.network.step(torch.tensor([PAD]), model.network.stack.start(1))
     h, _ = model.network.stack(torch.zeros(1, 1, 6, dtype=torch.float64))
     expected = (h[:, 0] @ model.network.output_weight.t() + model.network.bias).log_softmax(1)
     torch.testing.assert_close(log_p, expected)
-    assert build("model.context=line").network.first == START
+    (first, *_) = model.network.nats_in_lines(model.encoder.encode_lines(["the cat"]))
+    if context == "stream":
+        first = model.stream_nats(model.encoder.encode_lines(["the cat"]))[0]
+    token = int(model.encoder.encode("the cat")[0])
+    assert first == pytest.approx(-float(log_p[0, token]), abs=1e-12)
+    assert build(f"model.context={context}").network.first == (START if context == "line" else END)
 
 
 def test_generation_is_the_same_for_a_seed_and_argmax_without_temperature():

@@ -9,6 +9,7 @@ import typer
 
 from unrolled.app.options import Json
 from unrolled.app.output import print_json, print_report
+from unrolled.errors import ConfigError
 
 if TYPE_CHECKING:
     from unrolled.evaluate.report import Report
@@ -18,9 +19,15 @@ WITHOUT_KERNELS = "torch's layers where they are exact, a plain loop elsewhere"
 
 def info(
     model: Annotated[Path | None, typer.Argument(help="A model folder.")] = None,
+    shapes: Annotated[
+        bool, typer.Option("--shapes", help="List its tensors: shapes, numbers, gates.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Describe a model folder, or the installation when none is named."""
+    if shapes:
+        show_shapes(model, json=json)
+        return
     facts = about_installation() if model is None else about_model(model)
     reports, notes = ({}, []) if model is None else saved(model)
     if json:
@@ -34,6 +41,23 @@ def info(
         print_report(report, title=f"\nOn the {name} text, when training ended")
     for message in notes:
         print(f"\n{message}")
+
+
+def show_shapes(folder: Path | None, *, json: bool) -> None:
+    """The tensors of a model: their shapes, how many numbers they hold, and which gates."""
+    from unrolled.evaluate.shown import columns
+    from unrolled.nn.table import shape_rows
+    from unrolled.tasks.folder import load
+
+    if folder is None:
+        raise ConfigError("--shapes was given, but no model. Name a model folder.")
+    model = load(folder)
+    rows = shape_rows(model.network, model.tensors())
+    if json:
+        print_json([row._asdict() for row in rows])
+        return
+    print(columns([["tensor", "shape", "numbers", "of each gate"], *(row.cells() for row in rows)]))
+    print(f"{sum(row.numbers for row in rows):,} numbers in all.")
 
 
 def about_installation() -> dict[str, Any]:

@@ -104,8 +104,9 @@ class ClassifyNetwork(nn.Module):
         if self.pooling != "last" or state is None or self.stack is None:
             return pool(y, lengths, how=self.pooling), None
         # of two directions the one has its last state at the end, the other at the beginning
-        last = state[0][-self.stack.directions :]  # (D, B, H)
-        return self.dropout(last.transpose(0, 1).flatten(1)[:, None])[:, 0], None  # (B, D·H)
+        last = state[0][-self.stack.directions :].transpose(0, 1)  # (B, D, H)
+        both = last.flatten(1) if self.settings.combine == "concat" else last.mean(dim=1)
+        return self.dropout(both[:, None])[:, 0], None  # (B, F)
 
     def loss(self, batch: LabelledBatch, carry: State | None = None) -> Loss:
         """Nats summed over the texts, or over every label of every text where they are several."""

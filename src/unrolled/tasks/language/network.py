@@ -95,10 +95,10 @@ class LanguageNetwork(NextToken):
 
     @property
     def first(self) -> int:
-        """The token before the first: START, nothing at all, or in a stream the line end."""
-        if self.settings.context == "stream":
-            return END
-        return START if self.settings.first_input == "start" else PAD
+        """The token before the first: nothing at all, START, or in a stream the line end."""
+        if self.settings.first_input == "zero":
+            return PAD
+        return END if self.settings.context == "stream" else START
 
     @torch.inference_mode()
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:

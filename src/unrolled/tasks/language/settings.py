@@ -25,7 +25,7 @@ class LanguageSettings(RecurrentSettings):
         "forward", description="One model, or two that read in opposite directions."
     )
     first_input: Literal["start", "zero"] = Field(
-        "start", description="What a line begins with: the start token, or a zero vector."
+        "start", description="Before a text: START (in a stream the line end), or a zero vector."
     )
 
     @model_validator(mode="after")

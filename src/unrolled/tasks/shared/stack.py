@@ -13,6 +13,7 @@ def recurrent_stack(settings: RecurrentSettings, input_size: int) -> Recurrent:
         cell=CELLS[settings.cell](**settings.variant),
         layers=settings.layers,
         bidirectional=settings.bidirectional,
+        combine=settings.combine,
         dropout=settings.dropout if settings.layers > 1 else 0.0,
         variational=settings.variational,
         first_state=settings.first_state,
