@@ -18,7 +18,7 @@ def build(*labels, **options):
 
 def test_labels_are_sorted_and_counted():
     labels = build(["b"], ["a"], ["b"])
-    assert labels == Labels(("a", "b"), (1, 2), 3, several=False)
+    assert labels == Labels(("a", "b"), (1, 2), 3, multi_label=False)
     assert labels.shares.tolist() == [1 / 3, 2 / 3]
     assert labels.targets(examples(["b"], ["a"]), source="d").tolist() == [1, 0]
 
@@ -26,13 +26,15 @@ def test_labels_are_sorted_and_counted():
 @pytest.mark.parametrize("other", [[], ["a", "b"]])
 def test_an_example_with_no_label_or_two_makes_each_label_a_question(other):
     labels = build(["a"], ["b"], other)
-    assert labels.several
+    assert labels.multi_label
     targets = labels.targets(examples(["b", "a"], [], ["b"]), source="d")
     assert targets.tolist() == [[1, 1], [0, 0], [0, 1]]
 
 
 def test_several_may_be_asked_for():
-    assert build(["a"], ["a"], several=True).targets(examples(["a"]), source="d").tolist() == [[1]]
+    assert build(["a"], ["a"], multi_label=True).targets(examples(["a"]), source="d").tolist() == [
+        [1]
+    ]
 
 
 def test_labels_come_back_from_their_file():

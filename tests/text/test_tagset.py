@@ -6,11 +6,11 @@ from unrolled.errors import DataError
 from unrolled.text.conll import TaggedSentence, read_tagged
 from unrolled.text.tagset import (
     TagSet,
-    agreed_scheme,
     check_overlap,
     check_tag_set,
     count_unseen,
     inner_tags,
+    span_scheme,
 )
 from unrolled.text.word_encoder import WordEncoder
 
@@ -46,10 +46,10 @@ def test_other_tags_stay_as_they_are():
 
 def test_the_usual_tag_is_the_commonest_and_the_first_among_equals():
     tags, encoder = tag_set(TAGS, None)
-    usual = {word: tags.tags[tags.usual[i]] for i, word in enumerate(encoder.words.tokens)}
+    usual = {word: tags.tags[tags.most_frequent[i]] for i, word in enumerate(encoder.words.tokens)}
     assert (usual["run"], usual["the"], usual["old"]) == ("N", "D", "A")
     assert usual["<unk>"] == "N"  # the commonest of all
-    assert len(tags.usual) == len(encoder.words)
+    assert len(tags.most_frequent) == len(encoder.words)
 
 
 def test_json_brings_it_back():
@@ -61,9 +61,9 @@ def test_json_brings_it_back():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"usual": [0, 9]}, "one usual tag for each of 8 words"),
-        ({"usual": [0] * 7 + [4]}, r"a usual tag is outside 0\.\.3"),
-        ({"usual": [0] * 7 + [True]}, r"a usual tag is outside 0\.\.3"),
+        ({"usual": [0, 9]}, "one most frequent tag for each of 8 words"),
+        ({"usual": [0] * 7 + [4]}, r"a most frequent tag is outside 0\.\.3"),
+        ({"usual": [0] * 7 + [True]}, r"a most frequent tag is outside 0\.\.3"),
         ({"tags": ["A", ""]}, "strings in code point order, each once"),
         ({"scheme": None}, "the scheme is None"),
         ({"extra": 1}, "the keys must be"),
@@ -77,13 +77,13 @@ def test_anything_else_is_refused(change, message):
 
 
 def test_a_scheme_is_found_or_named():
-    assert agreed_scheme(read(SPANS), "auto", source="in.txt") == ("iob1", 0)
-    assert agreed_scheme(read(TAGS), "auto", source="in.txt") == (None, 0)
-    assert agreed_scheme(read(SPANS), "none", source="in.txt") == (None, 0)
+    assert span_scheme(read(SPANS), "auto", source="in.txt") == ("iob1", 0)
+    assert span_scheme(read(TAGS), "auto", source="in.txt") == (None, 0)
+    assert span_scheme(read(SPANS), "none", source="in.txt") == (None, 0)
     mostly = read("a B-X\n\n" * 39 + "a I-X\n")
-    assert agreed_scheme(mostly, "auto", source="in.txt") == ("iob2", 1)
+    assert span_scheme(mostly, "auto", source="in.txt") == ("iob2", 1)
     with pytest.raises(DataError, match=r"in\.txt, line 79: I-X after the beginning"):
-        agreed_scheme(mostly, "iob2", source="in.txt")
+        span_scheme(mostly, "iob2", source="in.txt")
 
 
 def test_one_tag_is_nothing_to_choose_from():

@@ -52,8 +52,8 @@ def loss_curve(
     loss = alt.Y("loss:Q", title=f"loss ({unit})", scale=alt.Scale(domain=[low, high], nice=False))
     layers = _curves(lines, loss)
     if names:
-        apart = LABEL_HEIGHT * (high - low) / CURVE_HEIGHT
-        layers += _rules(names, levels, loss, apart=apart)
+        distance = LABEL_HEIGHT * (high - low) / CURVE_HEIGHT
+        layers += _rules(names, levels, loss, distance=distance)
     chart = alt.LayerChart(layer=layers, width=CURVE_WIDTH, height=CURVE_HEIGHT)
     chart.title = "Loss while training"
     return themed(chart)
@@ -110,13 +110,13 @@ def _curves(
 
 
 def _rules(
-    names: Sequence[str], levels: Floats, loss: "alt.Y", *, apart: float
+    names: Sequence[str], levels: Floats, loss: "alt.Y", *, distance: float
 ) -> list["alt.Chart | alt.LayerChart"]:
     import altair as alt
 
     rows = [
         {"loss": float(level), "place": place, "label": f"{name} {level:.2f}"}
-        for name, level, place in zip(names, levels, _spread(levels, apart), strict=True)
+        for name, level, place in zip(names, levels, _spread(levels, distance), strict=True)
     ]
     base = alt.Chart(alt.InlineData(values=rows))
     dashes = base.mark_rule(strokeDash=[5, 4], color=GREY).encode(y=loss)
@@ -125,19 +125,19 @@ def _rules(
     return [dashes, text.encode(x=beside, y=alt.Y("place:Q"), text="label:N")]
 
 
-def _spread(levels: Floats, apart: float) -> list[float]:
-    """Places for labels, as near to their levels as a distance of `apart` allows."""
+def _spread(levels: Floats, distance: float) -> list[float]:
+    """Places for labels, as near to their levels as a distance of `distance` allows."""
     order = np.argsort(levels, kind="stable")
     groups: list[list[float]] = []  # [number of labels, middle], from low to high
     for level in levels[order]:
         group = [1.0, float(level)]
-        while groups and group[1] - groups[-1][1] < apart * (group[0] + groups[-1][0]) / 2:
+        while groups and group[1] - groups[-1][1] < distance * (group[0] + groups[-1][0]) / 2:
             count, middle = groups.pop()
             both = count + group[0]
             group = [both, (count * middle + group[0] * group[1]) / both]
         groups.append(group)
     places = np.empty(len(levels))
-    places[order] = [mid + apart * (i - (n - 1) / 2) for n, mid in groups for i in range(int(n))]
+    places[order] = [mid + distance * (i - (n - 1) / 2) for n, mid in groups for i in range(int(n))]
     return [float(place) for place in places]
 
 

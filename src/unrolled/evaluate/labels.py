@@ -47,15 +47,17 @@ class Judged:
         K = probabilities.shape[1]
         if targets.ndim == 2:
             said, true = csr_array(1.0 * (probabilities >= YES)), csr_array(1.0 * targets)
-            confidence, held = probabilities, targets.astype(np.float64)
+            confidence, correct = probabilities, targets.astype(np.float64)
         else:
             best = probabilities.argmax(axis=1)
             said, true = _marks(best, K), _marks(targets, K)
             confidence = probabilities.max(axis=1)[:, None]
-            held = (best == targets)[:, None].astype(np.float64)
+            correct = (best == targets)[:, None].astype(np.float64)
         right = said.multiply(true).tocsr()
         wrong = said.sum(axis=1) + true.sum(axis=1) - 2.0 * right.sum(axis=1)
-        return cls(1.0 * (wrong == 0), right, said, true, _gaps(confidence, held), held.shape[1])
+        return cls(
+            1.0 * (wrong == 0), right, said, true, _gaps(confidence, correct), correct.shape[1]
+        )
 
     def sums(self, weights: Floats) -> "Sums":
         """Over texts that count `weights` (R, N) times each: R ways at once."""
@@ -104,14 +106,14 @@ def ece(sums: Sums) -> Floats:
     return np.asarray(np.abs(sums.gaps).sum(axis=1) / (sums.texts * sums.decisions))
 
 
-Measure = Callable[[Sums], Floats]
-ONE: dict[str, Measure] = {
+LabelMeasure = Callable[[Sums], Floats]
+ONE: dict[str, LabelMeasure] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
     "balanced_accuracy": balanced_accuracy,
     "ece": ece,
 }
-SEVERAL: dict[str, Measure] = {
+SEVERAL: dict[str, LabelMeasure] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
     "micro_f1": micro_f1,
@@ -144,13 +146,13 @@ def _marks(labels: Targets, K: int) -> "csr_array":
     return csr_array((np.ones(N), labels, np.arange(N + 1)), shape=(N, K))
 
 
-def _gaps(confidence: Floats, held: Floats) -> "csr_array":
+def _gaps(confidence: Floats, correct: Floats) -> "csr_array":
     from scipy.sparse import csr_array
 
     N, C = confidence.shape
     bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1).ravel()
     places = np.repeat(np.arange(N), C), bins
-    return csr_array(((confidence - held).ravel(), places), shape=(N, BINS))
+    return csr_array(((confidence - correct).ravel(), places), shape=(N, BINS))
 
 
 def _mean(part: Floats, whole: Floats) -> Floats:

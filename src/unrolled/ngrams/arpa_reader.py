@@ -103,17 +103,17 @@ def _section(
 ) -> tuple[NgramRows, str]:
     """The n-grams of an order, and the line after them."""
     parts: list[NgramRows] = []
-    held: list[str] = []
+    pending: list[str] = []
     numbers: list[int] = []
     for line in lines:
         if line.startswith("\\"):
-            parts.append(_parsed(file, held, numbers, k=k, ids=ids))
+            parts.append(_parsed(file, pending, numbers, k=k, ids=ids))
             return _joined(parts), line
-        held.append(line)
+        pending.append(line)
         numbers.append(file.number)
-        if len(held) == LINES_AT_ONCE:
-            parts.append(_parsed(file, held, numbers, k=k, ids=ids))
-            held, numbers = [], []
+        if len(pending) == LINES_AT_ONCE:
+            parts.append(_parsed(file, pending, numbers, k=k, ids=ids))
+            pending, numbers = [], []
     raise file.error(f"the file ends among the {k}-grams, without '\\end\\': it is cut off.")
 
 

@@ -126,8 +126,8 @@ def distributions(table: NgramTable, contexts: Places) -> Floats:
     """
     N, C = contexts.shape
     log_p = np.repeat(table.levels[0].log_p[None], N, axis=0)  # (N, V)
-    apart = np.concatenate([np.full((N, 1), PAD), contexts], axis=1)  # (N, 1 + C)
-    found = places(table, apart.reshape(-1))
+    padded = np.concatenate([np.full((N, 1), PAD), contexts], axis=1)  # (N, 1 + C)
+    found = places(table, padded.reshape(-1))
     lengths = np.count_nonzero(contexts != PAD, axis=1)
     for k in range(1, min(table.order, C + 1)):
         nodes = found[k - 1].reshape(N, 1 + C)[:, -1]

@@ -47,7 +47,7 @@ class Estimate(NamedTuple):
     fallback: bool  # whether these are not estimates, since the text is too small
 
 
-class Span(NamedTuple):
+class PrefixGroup(NamedTuple):
     """The n-grams of some prefixes that stand side by side."""
 
     counts: Counts  # (n,) raw or adjusted
@@ -79,7 +79,9 @@ class Recipe(NamedTuple):
     V: int  # tokens that can be predicted
 
 
-Rule = Callable[[Span, Recipe], tuple[Floats, Floats]]  # probabilities (n,), prefix weights (P,)
+Rule = Callable[
+    [PrefixGroup, Recipe], tuple[Floats, Floats]
+]  # probabilities (n,), prefix weights (P,)
 
 
 def estimate(
@@ -168,15 +170,15 @@ def _applied(
         return p, back
     for first, last in spans(level.begin, min(AT_ONCE, scratch.block or AT_ONCE)):
         here = slice(int(level.begin[first]), int(level.begin[last]))
-        span = Span(
+        group = PrefixGroup(
             count[here],
             level.count[here] > cutoff if cutoff else np.ones(here.stop - here.start, bool),
             lower[level.suffix[here]] if recipe.k > 1 else lower,
             np.diff(level.begin[first : last + 1]),
             _marked(first, last, opening),
         )
-        p[here], weights = rule(span, recipe)
-        back[first:last] = np.where(span.sizes > 0, weights, 1.0)
+        p[here], weights = rule(group, recipe)
+        back[first:last] = np.where(group.sizes > 0, weights, 1.0)
     return p, back
 
 
@@ -188,48 +190,48 @@ def _marked(first: int, last: int, opening: slice) -> Flags:
 # ------------------------------------------------------------------ one rule a smoothing
 
 
-def _mle(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
+def _mle(group: PrefixGroup, recipe: Recipe) -> tuple[Floats, Floats]:
     """Nothing is left for what was not seen."""
-    return _shares(span), np.zeros(len(span.sizes))
+    return _shares(group), np.zeros(len(group.sizes))
 
 
-def _add(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
+def _add(group: PrefixGroup, recipe: Recipe) -> tuple[Floats, Floats]:
     """The whole context counts, or none: shorter ones serve only where a line opens."""
     delta = recipe.settings.add_delta
-    whole = span.opening | (recipe.k == recipe.settings.order)
-    total = span.sums(span.counts) + delta * recipe.V
-    p = np.where(span.spread(whole), (span.counts + delta) / span.spread(total), 1.0 / recipe.V)
+    whole = group.opening | (recipe.k == recipe.settings.order)
+    total = group.sums(group.counts) + delta * recipe.V
+    p = np.where(group.spread(whole), (group.counts + delta) / group.spread(total), 1.0 / recipe.V)
     back = np.where(whole, delta * recipe.V / total, 1.0)
-    return np.where(span.lower > 0.0, p, 0.0), back
+    return np.where(group.lower > 0.0, p, 0.0), back
 
 
-def _stupid(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
+def _stupid(group: PrefixGroup, recipe: Recipe) -> tuple[Floats, Floats]:
     factor = recipe.settings.stupid_factor
-    score = np.where(span.counts > 0, _shares(span), factor * span.lower)
-    return score, np.full(len(span.sizes), factor)
+    score = np.where(group.counts > 0, _shares(group), factor * group.lower)
+    return score, np.full(len(group.sizes), factor)
 
 
-def _absolute(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
+def _absolute(group: PrefixGroup, recipe: Recipe) -> tuple[Floats, Floats]:
     """What is taken goes to the unseen alone; if they have hardly any chance, to all."""
-    mixed, left = _interpolated(span, recipe)
+    mixed, left = _interpolated(group, recipe)
     if recipe.k == 1:
         return mixed, left
-    room = 1.0 - span.sums(np.where(span.kept, span.lower, 0.0))
+    room = 1.0 - group.sums(np.where(group.kept, group.lower, 0.0))
     narrow = room < LEAST_ROOM
-    apart = mixed - span.spread(left) * span.lower
-    return np.where(span.spread(narrow), mixed, apart), left / np.where(narrow, 1.0, room)
+    discounted = mixed - group.spread(left) * group.lower
+    return np.where(group.spread(narrow), mixed, discounted), left / np.where(narrow, 1.0, room)
 
 
-def _interpolated(span: Span, recipe: Recipe) -> tuple[Floats, Floats]:
-    taken = np.array([0.0, *recipe.discounts])[np.minimum(span.counts, 3)]
-    total = np.maximum(span.sums(span.counts), 1.0)
-    left = span.sums(np.where(span.kept, taken, span.counts)) / total
-    own = (span.counts - taken) / span.spread(total)
-    return own + span.spread(left) * span.lower, left
+def _interpolated(group: PrefixGroup, recipe: Recipe) -> tuple[Floats, Floats]:
+    taken = np.array([0.0, *recipe.discounts])[np.minimum(group.counts, 3)]
+    total = np.maximum(group.sums(group.counts), 1.0)
+    left = group.sums(np.where(group.kept, taken, group.counts)) / total
+    own = (group.counts - taken) / group.spread(total)
+    return own + group.spread(left) * group.lower, left
 
 
-def _shares(span: Span) -> Floats:
-    return np.asarray(span.counts / span.spread(np.maximum(span.sums(span.counts), 1.0)))
+def _shares(group: PrefixGroup) -> Floats:
+    return np.asarray(group.counts / group.spread(np.maximum(group.sums(group.counts), 1.0)))
 
 
 RULES: dict[str, Rule] = {

@@ -173,8 +173,12 @@ def _check_layout(path: Path, declared: Mapping[str, Declared], data_bytes: int)
 
 def _check_expected(path: Path, declared: Mapping[str, Declared], expected: Expected) -> None:
     for name in sorted(expected.keys() | declared.keys()):
-        seen = _described(declared[name].dtype, declared[name].shape) if name in declared else None
-        wanted = _described(*expected[name]) if name in expected else None
+        seen = (
+            _type_and_shape(declared[name].dtype, declared[name].shape)
+            if name in declared
+            else None
+        )
+        wanted = _type_and_shape(*expected[name]) if name in expected else None
         if seen != wanted:
             raise ModelError(
                 path,
@@ -183,7 +187,7 @@ def _check_expected(path: Path, declared: Mapping[str, Declared], expected: Expe
             )
 
 
-def _described(dtype: torch.dtype, shape: tuple[int, ...]) -> str:
+def _type_and_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> str:
     return f"{dtype} of shape {tuple(shape)}"
 
 

@@ -21,14 +21,14 @@ def load(folder: Path | str) -> Any:
     folder = Path(folder)
     files = read_folder(folder, required=MODEL_FILES)
     with torch.device("meta"):  # shapes alone: a hostile folder makes nothing large
-        model = _described(folder, files)
+        model = _without_weights(folder, files)
     expected = {name: (value.dtype, tuple(value.shape)) for name, value in model.tensors().items()}
     model.load_tensors(read_tensors(folder / WEIGHTS, expected), assign=True)
     model.network.eval()
     return model
 
 
-def _described(folder: Path, files: Mapping[str, bytes]) -> Model:
+def _without_weights(folder: Path, files: Mapping[str, bytes]) -> Model:
     try:
         values = tomllib.loads(files[SETTINGS].decode())
         task = task_named(values.get("task"))

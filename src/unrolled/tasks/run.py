@@ -104,11 +104,11 @@ def run_training(
     seconds = getattr(train, "checkpoint_seconds", 60.0)
     run = RunFolder(out, data=data, checkpoint_seconds=seconds)
     with run.locked():
-        agreed = run.agree(settings, resume=resume)
+        in_force = run.settings_in_force(settings, resume=resume)
         if not run.is_finished:
             use_machine(getattr(train, "threads", 0))
             torch.manual_seed(settings.seed)
-            job = task.job(agreed, data)
+            job = task.job(in_force, data)
             model, made = job.fit(run, watch)
             files = folder_files(model, job.reports(model), made=made)
             write_into_folder(out, {**files, **run.unwritten()})
@@ -119,7 +119,7 @@ def save_model(model: Model, out: Path, *, made: str) -> None:
     """Write a model that was made elsewhere to a new folder; `made` tells how, for the card."""
     run = RunFolder(out)
     with run.locked():
-        run.agree(model.settings, resume=False)
+        run.settings_in_force(model.settings, resume=False)
         clean_temporaries(out)
         write_into_folder(out, folder_files(model, Reports({}), made=made))
 

@@ -37,15 +37,15 @@ def read_lines(path: Path | str, *, encoding: str = "utf-8") -> Iterator[str]:
     """
     decoder = _decoder(encoding)
     place = _Place("<stdin>" if str(path) == "-" else path, encoding)
-    held: list[str] = []  # the line that is not yet at its end, in pieces
+    pending: list[str] = []  # the line that is not yet at its end, in pieces
     for text in _texts(_blocks(path, place), decoder, place):
         end = text.rfind("\n") + 1
         if end:
-            whole = "".join([*held, text[:end]])
-            held.clear()
+            whole = "".join([*pending, text[:end]])
+            pending.clear()
             yield from whole.replace("\r\n", "\n").split("\n")[:-1]
-        held.append(text[end:])
-    if last := "".join(held):
+        pending.append(text[end:])
+    if last := "".join(pending):
         yield last.removesuffix("\r")
 
 

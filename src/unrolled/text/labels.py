@@ -25,23 +25,23 @@ Targets = NDArray[
 class Labels:
     """Names in code point order, and how many training examples have each.
 
-    Where a training example has no label or several (`several`), each label is a question of its
-    own, yes or no; otherwise one label excludes the others.
+    Where a training example has no label or more than one (`multi_label`), each label is a
+    question of its own, yes or no; otherwise one label excludes the others.
     """
 
     names: tuple[str, ...]
     counts: tuple[int, ...]
     examples: int
-    several: bool
+    multi_label: bool
 
     @classmethod
     def build(
-        cls, examples: Sequence[Example], *, source: Path | str, several: bool = False
+        cls, examples: Sequence[Example], *, source: Path | str, multi_label: bool = False
     ) -> "Labels":
-        """The labels of the training examples; `several` if a text may have any number of them."""
+        """The labels of the training examples; `multi_label`: a text may have any number."""
         counts = Counter(label for example in examples for label in example.labels)
-        several = several or any(len(example.labels) != 1 for example in examples)
-        if len(counts) < 2 - several:
+        multi_label = multi_label or any(len(example.labels) != 1 for example in examples)
+        if len(counts) < 2 - multi_label:
             which = f"the label {short(next(iter(counts)))}" if counts else "no label"
             raise DataError(
                 source,
@@ -55,26 +55,26 @@ class Labels:
                 "Check that the label comes first and the text second.",
             )
         names = sorted(counts)
-        return cls(tuple(names), tuple(counts[name] for name in names), len(examples), several)
+        return cls(tuple(names), tuple(counts[name] for name in names), len(examples), multi_label)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def targets(self, examples: Sequence[Example], *, source: Path | str) -> Targets:
-        """What a model is to say of examples: (N,), or (N, K) where there are several."""
+        """What a model is to say of examples: (N,), or (N, K) where a text may have several."""
         ids = {name: number for number, name in enumerate(self.names)}
         for example in examples:
             for label in example.labels:
                 if label not in ids:
                     raise self._unknown(label, example, source)
-            if len(example.labels) != 1 and not self.several:
+            if len(example.labels) != 1 and not self.multi_label:
                 raise DataError(
                     source,
                     f"has {len(example.labels)} labels, but every training example had exactly "
                     "one.",
                     line=example.line,
                 )
-        if not self.several:
+        if not self.multi_label:
             return np.array([ids[example.labels[0]] for example in examples], dtype=np.int64)
         targets = np.zeros((len(examples), len(self)), dtype=np.int64)
         for row, example in enumerate(examples):
@@ -97,7 +97,7 @@ class Labels:
     def to_json(self) -> str:
         """The same text for the same labels, always."""
         value = {"labels": self.names, "counts": self.counts, "examples": self.examples}
-        return json.dumps(value | {"several": self.several}, ensure_ascii=False) + "\n"
+        return json.dumps(value | {"several": self.multi_label}, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Labels":

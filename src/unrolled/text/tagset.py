@@ -28,11 +28,11 @@ BROKEN_AT_MOST = 0.05  # share of the sentences
 
 @dataclass(frozen=True)
 class TagSet:
-    """Tags in code point order, the scheme that spans were read in, each word's usual tag."""
+    """Tags in code point order, the scheme of their spans, each word's most frequent tag."""
 
     tags: tuple[str, ...]
     scheme: str | None  # None: the tags mark no spans
-    usual: tuple[int, ...]  # (V,) by word id: the commonest tag of the word, of all for UNK
+    most_frequent: tuple[int, ...]  # (V,) by word id: the commonest tag of the word, of all for UNK
 
     @classmethod
     def build(
@@ -41,7 +41,7 @@ class TagSet:
         """The tags of the training sentences, checked against the scheme already."""
         inner = [inner_tags(sentence.tags, scheme) for sentence in sentences]
         names = tuple(sorted({tag for tags in inner for tag in tags}))
-        return cls(names, scheme, _usual_tags(sentences, inner, encoder, names))
+        return cls(names, scheme, _most_frequent_tags(sentences, inner, encoder, names))
 
     def __len__(self) -> int:
         return len(self.tags)
@@ -59,26 +59,26 @@ class TagSet:
 
     def to_json(self) -> str:
         """The same text for the same tags, always."""
-        value = {"tags": self.tags, "scheme": self.scheme or "none", "usual": self.usual}
+        value = {"tags": self.tags, "scheme": self.scheme or "none", "usual": self.most_frequent}
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
 
     @classmethod
     def from_json(cls, text: str, *, words: int) -> "TagSet":
         """What `to_json` wrote for so many words; ValueError with the reason for anything else."""
         value = parse_object(text, keys={"tags", "scheme", "usual"})
-        tags, usual = value["tags"], value["usual"]
+        tags, most_frequent = value["tags"], value["usual"]
         if not isinstance(tags, list) or not 1 <= len(tags) <= MAX_TAGS:
             raise ValueError(f"the tags must be a list of 1 to {MAX_TAGS} strings")
         if any(type(tag) is not str or not tag for tag in tags) or tags != sorted(set(tags)):
             raise ValueError("the tags must be strings in code point order, each once")
         if value["scheme"] not in (*SCHEMES, "none"):
             raise ValueError(f"the scheme is {short(value['scheme'])}, but must be a known one")
-        if not isinstance(usual, list) or len(usual) != words:
-            raise ValueError(f"there must be one usual tag for each of {words} words")
-        if any(type(tag) is not int or not 0 <= tag < len(tags) for tag in usual):
-            raise ValueError(f"a usual tag is outside 0..{len(tags) - 1}")
+        if not isinstance(most_frequent, list) or len(most_frequent) != words:
+            raise ValueError(f"there must be one most frequent tag for each of {words} words")
+        if any(type(tag) is not int or not 0 <= tag < len(tags) for tag in most_frequent):
+            raise ValueError(f"a most frequent tag is outside 0..{len(tags) - 1}")
         scheme = None if value["scheme"] == "none" else value["scheme"]
-        return cls(tuple(tags), scheme, tuple(usual))
+        return cls(tuple(tags), scheme, tuple(most_frequent))
 
 
 def inner_tags(tags: Sequence[str], scheme: str | None) -> Sequence[str]:
@@ -86,7 +86,7 @@ def inner_tags(tags: Sequence[str], scheme: str | None) -> Sequence[str]:
     return tags if scheme is None else write_spans(spans(tags), len(tags), INNER_SCHEME)
 
 
-def agreed_scheme(
+def span_scheme(
     sentences: Sequence[TaggedSentence], wanted: str, *, source: Path | str
 ) -> tuple[str | None, int]:
     """The scheme of a file, and how many of its sentences break it.
@@ -120,7 +120,7 @@ def check_tag_set(tags: TagSet, *, source: Path | str) -> None:
         )
 
 
-def _usual_tags(
+def _most_frequent_tags(
     sentences: Sequence[TaggedSentence],
     inner: Sequence[Sequence[str]],
     encoder: WordEncoder,
@@ -131,12 +131,12 @@ def _usual_tags(
     words = encoder.encode([sentence.words for sentence in sentences]).words
     tags = np.fromiter((ids[tag] for row in inner for tag in row), np.int64)
     commonest = int(np.bincount(tags).argmax())
-    usual = np.full(len(encoder.words), commonest)
+    most_frequent = np.full(len(encoder.words), commonest)
     pairs, counts = np.unique(words.astype(np.int64) * len(names) + tags, return_counts=True)
     for pair in pairs[np.lexsort((-pairs, counts))].tolist():  # the commonest comes last
-        usual[pair // len(names)] = pair % len(names)
-    usual[UNK] = commonest
-    return tuple(usual.tolist())
+        most_frequent[pair // len(names)] = pair % len(names)
+    most_frequent[UNK] = commonest
+    return tuple(most_frequent.tolist())
 
 
 def check_overlap(tags: TagSet, sentences: Sequence[TaggedSentence], *, source: Path | str) -> None:

@@ -119,7 +119,7 @@ class RunFolder:
                         (self.path / LOCK).unlink()
                         self.path.rmdir()
 
-    def agree(self, given: Run, *, resume: bool) -> Run:
+    def settings_in_force(self, given: Run, *, resume: bool) -> Run:
         """The settings in force: those that the run in the folder began with, if there is one."""
         if not self.is_begun:
             return given

@@ -22,9 +22,9 @@ from unrolled.text.labels import Labels
 pytestmark = pytest.mark.arithmetic
 
 TEXTS = ["a b a", "b", "", "c a b b c", "a a a a"]
-ONE = Labels(("x", "y", "z"), (2, 2, 1), 5, several=False)
-TWO = Labels(("x", "y"), (3, 2), 5, several=False)
-SEVERAL = Labels(("x", "y"), (3, 2), 5, several=True)
+ONE = Labels(("x", "y", "z"), (2, 2, 1), 5, multi_label=False)
+TWO = Labels(("x", "y"), (3, 2), 5, multi_label=False)
+SEVERAL = Labels(("x", "y"), (3, 2), 5, multi_label=True)
 TARGETS = {3: np.array([0, 1, 2, 0, 1]), 2: np.array([0, 1, 0, 0, 1])}
 MANY = np.array([[1, 0], [0, 0], [1, 1], [0, 1], [1, 0]])
 
@@ -123,7 +123,7 @@ def test_the_linear_table_gives_what_scikit_learn_predicts(labels, targets):
 def test_a_label_that_all_or_none_have_needs_no_fit():
     pytest.importorskip("sklearn")
     reader, texts = encoded()
-    labels = Labels(("all", "some"), (5, 2), 5, several=True)
+    labels = Labels(("all", "some"), (5, 2), 5, multi_label=True)
     targets = np.stack([np.ones(5, np.int64), MANY[:, 1]], axis=1)
     fitted = fit_linear(
         texts, targets, labels, level="word", vocabulary_size=len(reader.vocabulary)

@@ -17,8 +17,8 @@ from unrolled.text.labels import Labels
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 TEXTS = ["the cat", "a dog ran", "", "café"]
-ONE = Labels(("no", "yes"), (1, 1), 2, several=False)
-SEVERAL = Labels(("a", "b"), (1, 1), 2, several=True)
+ONE = Labels(("no", "yes"), (1, 1), 2, multi_label=False)
+SEVERAL = Labels(("a", "b"), (1, 1), 2, multi_label=True)
 
 
 def model(labels=ONE, **settings):

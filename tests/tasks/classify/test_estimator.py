@@ -108,7 +108,7 @@ def test_a_matrix_of_labels_is_one_question_a_column():
 def test_a_matrix_with_one_label_a_row_is_still_several_questions():
     texts, labels = data(40)
     wanted = np.array([[label == "up", label == "down"] for label in labels]) * 1
-    assert classifier(epochs=1).fit(texts, wanted).model_.labels.several
+    assert classifier(epochs=1).fit(texts, wanted).model_.labels.multi_label
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from unrolled.text.labels import Labels
 pytestmark = pytest.mark.arithmetic
 
 TEXTS = ["the cat sat", "a Dog", "the the dog ran off home", "", "x"]
-ONE = Labels(("no", "yes"), (3, 2), 5, several=False)
-SEVERAL = Labels(("a", "b", "c"), (3, 1, 2), 5, several=True)
+ONE = Labels(("no", "yes"), (3, 2), 5, multi_label=False)
+SEVERAL = Labels(("a", "b", "c"), (3, 1, 2), 5, multi_label=True)
 SMALL = {"model.hidden_size": 6, "model.embedding_size": 5, "model.character_hidden_size": 3}
 KINDS = [
     *({"model.pooling": how} for how in ("last", "mean", "max", "attention")),

@@ -21,8 +21,8 @@ from unrolled.text.labels import Labels
 
 pytestmark = pytest.mark.arithmetic
 
-ONE = Labels(("a", "b", "c"), (3, 2, 1), 6, several=False)
-SEVERAL = Labels(("a", "b", "c"), (3, 2, 1), 6, several=True)
+ONE = Labels(("a", "b", "c"), (3, 2, 1), 6, multi_label=False)
+SEVERAL = Labels(("a", "b", "c"), (3, 2, 1), 6, multi_label=True)
 LINES = ["a\tx y", "b\ty", "c\tz", "a\tx"]
 
 

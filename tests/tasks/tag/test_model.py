@@ -161,7 +161,10 @@ def test_files_bring_the_model_back():
         (b'{"tags":["B","A"],"scheme":"none","usual":[]}', "in code point order, each once"),
         (b'{"tags":[],"scheme":"none","usual":[]}', "a list of 1 to 10000 strings"),
         (b'{"tags":["A"],"scheme":"bilou","usual":[]}', "the scheme is 'bilou'"),
-        (b'{"tags":["A"],"scheme":"none","usual":[0]}', r"one usual tag for each of \d+ words"),
+        (
+            b'{"tags":["A"],"scheme":"none","usual":[0]}',
+            r"one most frequent tag for each of \d+ words",
+        ),
     ],
 )
 def test_a_wrong_file_of_tags_is_named(change, message):

@@ -51,7 +51,7 @@ class Labelled:
     given: str
     prediction: Prediction
     explained: bool
-    several: bool
+    multi_label: bool
     remarks: tuple[str, ...] = ()
 
     @cached_property
@@ -72,7 +72,7 @@ class Labelled:
             reason = self.explanation
             return {"text": self.given, **reason._asdict(), "shares": reason.shares}
         labels, probabilities = self.prediction
-        if self.several:
+        if self.multi_label:
             return {"text": self.given, "labels": dict(zip(labels, probabilities, strict=True))}
         return {"text": self.given, "label": labels[0], "probability": probabilities[0]}
 

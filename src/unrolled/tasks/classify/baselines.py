@@ -133,10 +133,10 @@ class Baselines(nn.Module):
         return np.asarray(features @ weight.T + self.linear_bias.double().numpy())
 
     def _choose(self, logits: Floats, *, softmax: bool) -> Floats:
-        if softmax and not self.labels.several:
+        if softmax and not self.labels.multi_label:
             return np.asarray(torch.from_numpy(logits).softmax(dim=1).numpy())
         yes = np.asarray(torch.from_numpy(logits).sigmoid().numpy())
-        return yes if self.labels.several else yes / yes.sum(axis=1, keepdims=True)
+        return yes if self.labels.multi_label else yes / yes.sum(axis=1, keepdims=True)
 
 
 def majority(labels: Labels, texts: EncodedTexts) -> Floats:

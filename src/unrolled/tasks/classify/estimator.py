@@ -41,7 +41,7 @@ class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun):  # type: igno
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             data = {"train": Examples(examples, SOURCE, {})}
-            job = classify_job(settings, data, several=values.ndim == 2, baselines=False)
+            job = classify_job(settings, data, multi_label=values.ndim == 2, baselines=False)
             fit_in_memory(job)
         self.model_: ClassifyModel = job.model
         self.classes_ = np.unique(values) if values.ndim == 1 else np.arange(values.shape[1])
@@ -50,7 +50,7 @@ class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun):  # type: igno
     def predict(self, texts: Iterable[str]) -> NDArray[Any]:
         """The class of each text (N,), or (N, K) of 0 and 1 where a text may have several."""
         probabilities = self.predict_proba(texts)
-        if self.model_.labels.several:
+        if self.model_.labels.multi_label:
             return (probabilities >= YES).astype(np.int64)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 

@@ -99,12 +99,12 @@ def classify_job(
     settings: ClassifyRun,
     data: Mapping[str, Examples],
     *,
-    several: bool = False,
+    multi_label: bool = False,
     baselines: bool = True,
 ) -> ClassifyJob:
     """Labels, vocabulary and baselines come from the training examples alone."""
     source = data["train"].source
-    labels = Labels.build(data["train"].examples, source=source, several=several)
+    labels = Labels.build(data["train"].examples, source=source, multi_label=multi_label)
     data = with_dev(data, settings.train.holdout, settings.seed)
     reader = build_reader(settings, [example.text for example in data["train"].examples])
     _check_vocabulary(settings, reader, source)

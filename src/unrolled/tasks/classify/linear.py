@@ -48,8 +48,8 @@ def fit_linear(
     grams = n_grams(texts, order=order, size=vocabulary_size)
     keys, idf = commonest(grams, most=min(MAX_FEATURES, max(1, MAX_NUMBERS // len(labels))))
     features = tf_idf(grams, keys, idf)
-    wanted = targets if labels.several else targets[:, None] == np.arange(len(labels))  # (N, K)
-    asked = range(1, 2) if len(labels) == 2 and not labels.several else range(len(labels))
+    wanted = targets if labels.multi_label else targets[:, None] == np.arange(len(labels))  # (N, K)
+    asked = range(1, 2) if len(labels) == 2 and not labels.multi_label else range(len(labels))
     fits = [_fit_one(features, wanted[:, k].astype(bool), class_weights) for k in asked]
     weight, bias = np.stack([w for w, _ in fits]), np.array([b for _, b in fits])
     if len(asked) < len(labels):  # of two labels the one is the other's opposite

@@ -106,8 +106,8 @@ class ClassifyModel(NetworkModel):
             rows = range(first, first + len(texts))
             predictions = self.predict(texts, source=source, lines=rows)
             for row, text, prediction in zip(rows, texts, predictions, strict=True):
-                several = self.labels.several
-                yield Labelled(self, row, text, prediction, options.explain, several)
+                multi_label = self.labels.multi_label
+                yield Labelled(self, row, text, prediction, options.explain, multi_label)
             first += len(texts)
 
     def probabilities(
@@ -143,7 +143,7 @@ class ClassifyModel(NetworkModel):
     def prediction(self, probabilities: NDArray[np.float64]) -> Prediction:
         """The labels that probabilities (K,) speak for."""
         chosen = [int(probabilities.argmax())]
-        if self.labels.several:
+        if self.labels.multi_label:
             chosen = np.flatnonzero(probabilities >= YES).tolist()
         names = tuple(self.labels.names[k] for k in chosen)
         return Prediction(names, tuple(float(probabilities[k]) for k in chosen))

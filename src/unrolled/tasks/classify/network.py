@@ -52,7 +52,7 @@ class ClassifyNetwork(nn.Module):
         character_count: int,
     ) -> None:
         super().__init__()
-        self.settings, self.several = settings, labels.several
+        self.settings, self.multi_label = settings, labels.multi_label
         self.embedder = WordEmbedder(
             word_counts,
             character_count,
@@ -116,7 +116,7 @@ class ClassifyNetwork(nn.Module):
 
     def nats(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Weighted surprise at each target: (B,), or (B, K) where labels are several."""
-        if not self.several:
+        if not self.multi_label:
             surprise = functional.cross_entropy(logits, targets, reduction="none")
             return surprise * self.label_weights[1, targets]
         surprise = functional.binary_cross_entropy_with_logits(
@@ -127,12 +127,12 @@ class ClassifyNetwork(nn.Module):
     def probabilities(self, logits: Tensor) -> Tensor:
         """Of each label (B, K), in float64 so that they sum to one."""
         wide = logits.double()
-        return wide.sigmoid() if self.several else wide.softmax(dim=1)
+        return wide.sigmoid() if self.multi_label else wide.softmax(dim=1)
 
     def log_odds(self, logits: Tensor, label: int) -> Tensor:
         """ln p / (1 − p) of one label (B,)."""
         own = logits[:, label]
-        if self.several:
+        if self.multi_label:
             return own
         others = torch.arange(logits.size(1)) != label  # (K,)
         return own - logits[:, others].logsumexp(dim=1)
@@ -147,7 +147,7 @@ def label_weights(labels: Labels, how: str) -> Tensor:
     if how == "none":
         return torch.ones(2, len(labels), device="cpu")
     counts = torch.tensor(labels.counts, dtype=torch.float64, device="cpu")
-    if not labels.several:
+    if not labels.multi_label:
         yes = labels.examples / (len(labels) * counts)
         return torch.stack([torch.zeros_like(yes), yes]).float()
     both = torch.stack([labels.examples - counts, counts])  # (2, K)

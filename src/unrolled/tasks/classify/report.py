@@ -43,7 +43,7 @@ def evaluate_labelled(model: ClassifyModel, data: LabelledData) -> Report:
 
 def first_measure(model: ClassifyModel) -> str:
     """The measure that a model was trained for."""
-    balanced = model.settings.model.class_weights == "balanced" and not model.labels.several
+    balanced = model.settings.model.class_weights == "balanced" and not model.labels.multi_label
     return "balanced_accuracy" if balanced else "accuracy"
 
 
@@ -61,7 +61,7 @@ def dev_measure(model: ClassifyModel, data: LabelledData) -> Dev:
     text may have several labels, being right in all of them says little at first: there, nats.
     """
     nats = mean_nats(model, data)
-    if model.labels.several:
+    if model.labels.multi_label:
         return Dev("loss", nats, nats)
     measure = first_measure(model)
     judged = Judged.of(model.encoded_probabilities(data.encoded), data.targets)
@@ -80,7 +80,7 @@ def mean_nats(model: ClassifyModel, data: LabelledData) -> float:
 def details(probabilities: Floats, targets: Targets, labels: Labels) -> dict[str, Any]:
     """Rates of each label; where one excludes the others, what was taken for what."""
     found: dict[str, Any] = {"by_label": by_label(probabilities, targets, labels)}
-    if not labels.several:
+    if not labels.multi_label:
         found["confusion"] = confusion(probabilities, targets, labels)
     return found
 

@@ -106,7 +106,7 @@ class NgramNetwork(NextToken):
         return network.eval()
 
     @classmethod
-    def described(
+    def from_settings(
         cls, settings: NgramSettings, vocabulary_size: int, files: Mapping[str, bytes]
     ) -> Self:
         if FACTS not in files:

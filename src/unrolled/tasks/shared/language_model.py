@@ -61,7 +61,7 @@ class LanguageModel(NetworkModel, ABC):
             files, level=tokens.level, splitter=tokens.splitter, lowercase=tokens.lowercase
         )
         size = len(encoder.vocabulary)
-        return cls(settings, encoder, cls.network_type.described(settings.model, size, files))
+        return cls(settings, encoder, cls.network_type.from_settings(settings.model, size, files))
 
     def files(self) -> dict[str, bytes]:
         """The vocabulary and, where there are any, the tokeniser and the network's own."""

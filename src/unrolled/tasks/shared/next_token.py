@@ -28,7 +28,7 @@ class NextToken(nn.Module, ABC):
     """A network that predicts the next token; a Stepper. Its state is a value, never kept."""
 
     @classmethod
-    def described(cls, settings: Any, vocabulary_size: int, files: Mapping[str, bytes]) -> Self:
+    def from_settings(cls, settings: Any, vocabulary_size: int, files: Mapping[str, bytes]) -> Self:
         """The network of a model folder, its tensors shaped but not read; see `files`."""
         return cls(settings, vocabulary_size)
 

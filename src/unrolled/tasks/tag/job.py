@@ -13,7 +13,7 @@ from unrolled.tasks.tag.model import TagModel
 from unrolled.tasks.tag.report import dev_measure, evaluate_tagged, prepared
 from unrolled.tasks.tag.settings import TagRun
 from unrolled.text.conll import TaggedSentence
-from unrolled.text.tagset import TagSet, agreed_scheme, check_overlap, check_tag_set, count_unseen
+from unrolled.text.tagset import TagSet, check_overlap, check_tag_set, count_unseen, span_scheme
 from unrolled.text.vectors import WordVectors, read_vectors
 from unrolled.text.word_batch import TagBatch, TagBatches
 from unrolled.text.word_encoder import WordEncoder
@@ -93,11 +93,11 @@ class TagJob(StepJob[TagModel]):
 def tag_job(settings: TagRun, data: Mapping[str, Sentences]) -> TagJob:
     """Vocabularies and tags come from the training sentences alone."""
     train, source = data["train"].sentences, data["train"].source
-    scheme, broken = agreed_scheme(train, settings.tokens.scheme, source=source)
+    scheme, broken = span_scheme(train, settings.tokens.scheme, source=source)
     given = {name: split for name, split in data.items() if name != "train"}
     for split in given.values():
         if scheme is not None:
-            agreed_scheme(split.sentences, "auto", source=split.source)
+            span_scheme(split.sentences, "auto", source=split.source)
     data = with_dev(data, settings.train.holdout, settings.seed)
     train = data["train"].sentences
     _check_lengths(train, source)

@@ -44,8 +44,10 @@ def prepared(model: TagModel, sentences: Sequence[TaggedSentence]) -> TaggedData
 def evaluate_tagged(model: TagModel, data: TaggedData) -> Report:
     """Scores of a model on sentences, beside the most frequent tag."""
     predicted = predicted_tags(model, data)
-    usual = in_sentences(model, np.array(model.tags.usual)[data.encoded.words], data)
-    said = {"model": predicted, "most_frequent_tag": usual}
+    most_frequent = in_sentences(
+        model, np.array(model.tags.most_frequent)[data.encoded.words], data
+    )
+    said = {"model": predicted, "most_frequent_tag": most_frequent}
     scores = {name: tagging_scores(tags, data) for name, tags in said.items()}
     return Report.of(scores, details(model, predicted, data))
 

@@ -52,7 +52,7 @@ class Translate(Task[TranslateRun, "Pairs", "TranslateModel"]):
         languages = settings.languages.pair
         if isinstance(options, ScoringOptions):
             given = checked_pair(options.source, options.target)
-            languages = _agreed(languages, given, source)
+            languages = _languages_in_force(languages, given, source)
         return Pairs.read(source, languages)
 
     def job(self, settings: TranslateRun, data: "Mapping[str, Pairs]") -> "TranslateJob":
@@ -71,7 +71,7 @@ class Translate(Task[TranslateRun, "Pairs", "TranslateModel"]):
         return evaluate_translation(model, data, options)
 
 
-def _agreed(
+def _languages_in_force(
     own: tuple[str, str] | None, given: tuple[str, str] | None, source: Source
 ) -> tuple[str, str] | None:
     """The languages of parallel files, or None for one file."""
