@@ -9,7 +9,7 @@
 // Where an n-gram is found depends on the token before it and one order less, not on its whole
 // line: a block of text is looked up order by order, and the waits for memory of a block overlap.
 //
-// The same in numpy: ngrams/query.py. tests/models/test_ngram_kernels.py compares the two.
+// The same in numpy: ngrams/query.py. tests/ngrams/test_kernels.py compares the two.
 // Indices that a damaged table holds are never followed: a range that does not fit counts as empty.
 
 #pragma once

@@ -1,5 +1,5 @@
 // The n-grams of a text, one order after the other: ngrams/counts.py tells how, and does the
-// same in numpy. tests/models/test_ngram_counts.py compares the two.
+// same in numpy. tests/ngrams/test_counts.py compares the two.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // Interpolated Kneser–Ney, plain or modified, for a whole order: ngrams/smoothing.py has the
-// formula and the same in numpy. tests/models/test_ngram_kernels.py compares the two.
+// formula and the same in numpy. tests/ngrams/test_kernels.py compares the two.
 
 #pragma once
 
