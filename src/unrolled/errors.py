@@ -9,6 +9,7 @@ UnrolledError
   Stopped        a signal ended the work             exit 128 + signal, a checkpoint is saved
 """
 
+import signal
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -80,6 +81,15 @@ class Stopped(UnrolledError):  # noqa: N818  it is no mistake
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+def ending_signals() -> list[int]:
+    """Those that ask a program to end; not SIGHUP where it is ignored, as under nohup."""
+    hang_up: int | None = getattr(signal, "SIGHUP", None)  # unknown to Windows
+    ending: list[int] = [signal.SIGINT, signal.SIGTERM]
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+        ending.append(hang_up)
+    return ending
 
 
 def not_one_of(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:

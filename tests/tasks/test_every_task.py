@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -85,6 +86,25 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(task, data, tmp_path):
         assert run("stopped", watch=stop) == whole  # a task that has no steps is done at once
     except Stopped:
         assert run("stopped", resume=True) == whole
+
+
+@every_task
+@pytest.mark.parametrize("rate", [1e4, 1e38])
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_an_absurd_learning_rate_ends_in_a_model_or_in_a_sentence(
+    task, data, rate, optimizer, tmp_path, capsys
+):
+    if "learning_rate" not in getattr(task.settings().train, "__dict__", {}):
+        pytest.skip("it takes no steps")
+    absurd = [f"--learning-rate={rate}", f"--optimizer={optimizer}"]
+    out = tmp_path / "model"
+    code = main(["train", task.name, *options(task, data), *absurd, f"--out={out}"])
+    told = capsys.readouterr().err
+    assert code in (0, 6), told
+    if code:
+        assert re.search("at step .* train.learning_rate|after step", told)
+    else:
+        assert all(value.isfinite().all() for value in load(out).tensors().values())
 
 
 @every_task

@@ -133,7 +133,9 @@ def test_time_that_ran_out_in_the_middle_of_an_epoch_still_ends_in_a_model(run, 
     assert [row["step"] for row in metrics(out)] == [1, 1]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_saves_and_the_resumed_run_ends_in_the_same_bytes(run, bytes_of, number, code):
     settings = {"train.checkpoint_seconds": 1000, "model.first_state": "learned"}
     stop = at_step(4, lambda: os.kill(os.getpid(), number))
@@ -142,6 +144,25 @@ def test_a_signal_saves_and_the_resumed_run_ends_in_the_same_bytes(run, bytes_of
     assert stopped.value.exit_code == code
     assert signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL)
     assert bytes_of(run("out", settings, resume=True)) == bytes_of(run("whole", settings))
+
+
+def test_a_hang_up_that_is_ignored_as_under_nohup_ends_nothing(run):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        out = run("out", watch=at_step(2, lambda: os.kill(os.getpid(), signal.SIGHUP)))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (out / "MANIFEST.json").exists()
+
+
+def test_a_step_and_an_epoch_tell_the_total_beside_the_mean(run, metrics):
+    rows = metrics(run("out", epochs=1))
+    steps, epoch = rows[:-1], rows[-1]
+    totals = [row["total_loss"] for row in steps]
+    assert epoch["total_train_loss"] == pytest.approx(sum(totals), rel=1e-12)
+    counts = [row["total_loss"] / row["loss"] for row in steps]
+    assert counts == pytest.approx([round(count) for count in counts], rel=1e-9)
+    assert epoch["train_loss"] == pytest.approx(sum(totals) / sum(counts), rel=1e-9)
 
 
 def test_a_signal_while_the_last_epoch_is_judged_saves_too(run, bytes_of, metrics):

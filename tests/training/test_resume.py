@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from unrolled.errors import ConfigError, DataError, ModelError, Stopped, StorageError
 from unrolled.store.files import FolderLock, read_folder
+from unrolled.tasks.folder import load
 from unrolled.training.run_folder import RunFolder
+from unrolled.training.watch import Watch
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
@@ -52,6 +55,38 @@ def test_a_run_may_go_on_with_other_checkpoint_seconds_and_threads(run, bytes_of
     stopped_at(run, 3)
     out = run("out", {"train.checkpoint_seconds": 1000, "train.threads": 1}, resume=True)
     assert bytes_of(out) == bytes_of(run("whole"))
+
+
+def test_a_run_goes_on_with_the_threads_that_it_began_with(run, bytes_of):
+    stopped_at(run, 3)
+    torch.set_num_threads(2)  # as on another machine
+    resumed = bytes_of(run("out", resume=True))
+    assert torch.get_num_threads() == 1
+    assert resumed == bytes_of(run("whole"))
+
+
+def test_other_threads_than_the_run_began_with_are_told_of(run):
+    told = []
+    watch = Watch()
+    watch.remark = told.append
+    stopped_at(run, 3)
+    out = run("out", {"train.threads": 2}, watch=watch, resume=True)
+    assert told == [
+        "--threads is 2, but the run began with 1: it goes on, and ends in other bytes than it "
+        "would have."
+    ]
+    assert (out / "MANIFEST.json").exists()
+
+
+def test_a_run_that_is_under_way_says_so_to_whoever_opens_its_folder(run, tmp_path):
+    stopped_at(run, 3)
+    out = tmp_path / "out"
+    with pytest.raises(ModelError, match="has not finished; run the same command with --resume"):
+        load(out)
+    with FolderLock(out), pytest.raises(ModelError) as error:
+        load(out)
+    assert f"a run that is under way (pid {os.getpid()}); wait for it to end." in str(error.value)
+    assert "--resume" not in str(error.value)
 
 
 def test_a_run_that_is_not_there_yet_is_begun_by_resume(run, bytes_of):

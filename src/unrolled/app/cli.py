@@ -21,7 +21,7 @@ from unrolled.app.commands.info import info
 from unrolled.app.commands.train import train
 from unrolled.app.commands.use import use_command, uses
 from unrolled.app.help import TrainCommand, name_types
-from unrolled.errors import Stopped, UnrolledError
+from unrolled.errors import Stopped, UnrolledError, ending_signals
 
 ABOUT = "Recurrent sequence models, from raw text to a trained model, on the machine you have."
 MORE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}  # a task's settings
@@ -117,16 +117,18 @@ def wording(error: TyperException) -> str:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM ends the work as Ctrl-C does: what was begun is cleared up."""
+    """SIGTERM and SIGHUP end the work as Ctrl-C does: what was begun is cleared up."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number, "stopped.")
 
-    before = signal.signal(signal.SIGTERM, stop)
+    others = [number for number in ending_signals() if number != signal.SIGINT]
+    before = {number: signal.signal(number, stop) for number in others}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unrolled.training.clock import Status
+    from unrolled.training.watch import Watch
 
 LINE_SECONDS = 10.0  # between plain lines
 NEWS_SECONDS = 1.0  # between plain lines when there is a new measure on the dev data
@@ -20,19 +21,45 @@ PATIENCE = 2.0  # seconds before work without a measure of its own is announced
 
 
 @contextmanager
-def progress() -> "Iterator[Callable[[Status], None]]":
-    """A function to hand each status of a training run to."""
+def progress() -> "Iterator[Watch]":
+    """A watch that shows a training run."""
+    from unrolled.training.watch import Watch
+
+    class Lines(Watch):
+        """A line every few seconds."""
+
+        @contextmanager
+        def phase(self, what: str) -> Iterator[None]:
+            with busy(what):
+                yield
+
+        def remark(self, text: str) -> None:
+            note(text)
+
     console = stderr()
     if not console.is_terminal:
-        yield plain_lines()
+        yield Lines(plain_lines())
         return
     from rich.progress import BarColumn, Progress, TextColumn
+
+    class Bar(Watch):
+        """A bar, and remarks above it."""
+
+        @contextmanager
+        def phase(self, what: str) -> Iterator[None]:
+            bar.update(task, description=what)
+            yield
+
+        def remark(self, text: str) -> None:
+            console.print(text, markup=False, highlight=False)
 
     text = TextColumn("{task.description}", markup=False)
     with Progress(text, BarColumn(bar_width=None), console=console, expand=True) as bar:
         task = bar.add_task("getting ready", total=1.0)
-        yield lambda status: bar.update(
-            task, completed=min(status.share, 1.0), description=describe(status, brief=True)
+        yield Bar(
+            lambda status: bar.update(
+                task, completed=min(status.share, 1.0), description=describe(status, brief=True)
+            )
         )
 
 

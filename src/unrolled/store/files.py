@@ -18,7 +18,7 @@ from unrolled.store.manifest import MANIFEST as MANIFEST
 from unrolled.store.manifest import MAX_BYTES, RESTORE, Listed, manifest_bytes, parse_manifest
 from unrolled.store.manifest import Content as Content
 from unrolled.store.storage import FolderLock as FolderLock
-from unrolled.store.storage import open_regular, storage_errors, sync_folder, write_synced
+from unrolled.store.storage import holder, open_regular, storage_errors, sync_folder, write_synced
 
 TEMPORARY = ".tmp-"
 ASIDE = TEMPORARY + "old-"  # + NAME: the whole former folder, while a new one takes its place
@@ -195,9 +195,11 @@ def _why_no_manifest(folder: Path) -> str:
         return "no such folder; check the path."
     if not folder.is_dir():
         return "is a file, but must be a model folder; check the path."
+    best = sorted((folder / "checkpoints").glob("best-*"))
+    until = f" Until then, {best[-1]} is its best model so far." if best else ""
+    if pid := holder(folder):
+        return f"holds a run that is under way (pid {pid}); wait for it to end.{until}"
     if (folder / "checkpoints").is_dir():
-        best = sorted((folder / "checkpoints").glob("best-*"))
-        until = f" Until then, {best[-1]} is its best model so far." if best else ""
         return f"holds a run that has not finished; run the same command with --resume.{until}"
     return f"is not a model folder: it has no {MANIFEST}; check the path."
 

@@ -96,15 +96,35 @@ class FolderLock:
         try:
             _lock_or_fail(descriptor)
         except (BlockingIOError, PermissionError) as error:
-            holder = os.read(descriptor, 20).decode("ascii", "replace")
-            pid = holder if holder.isdecimal() else "unknown"
             raise StorageError(
                 self.folder,
-                f"another process (pid {pid}) is training in this folder; "
+                f"another process (pid {_pid(descriptor)}) is training in this folder; "
                 "wait for it or choose another --out.",
             ) from error
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
+
+
+def holder(folder: Path) -> str | None:
+    """The pid of the process that holds a folder, as far as it is known; None: nobody does."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return None
+    try:
+        _lock_or_fail(descriptor)
+    except (BlockingIOError, PermissionError):
+        return _pid(descriptor)
+    except OSError:  # a disk that knows no locks
+        return None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _pid(descriptor: int) -> str:
+    written = os.read(descriptor, 20).decode("ascii", "replace")
+    return written if written.isdecimal() else "unknown"
 
 
 if sys.platform == "win32":  # written for it, not tested on it

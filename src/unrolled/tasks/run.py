@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unrolled.config import settings_for
-from unrolled.config.sections import RunSettings
+from unrolled.config.sections import RunSettings, TrainSettings
 from unrolled.errors import ConfigError
 from unrolled.store.files import clean_temporaries, write_into_folder
 from unrolled.store.manifest import Content
@@ -20,8 +20,8 @@ from unrolled.tasks.folder import load
 from unrolled.tasks.task import Model
 from unrolled.text.source import Source
 from unrolled.training.job import Reports, model_files
-from unrolled.training.loop import Watch
 from unrolled.training.run_folder import RunFolder
+from unrolled.training.watch import OnStep, Watch
 
 PathLike = Path | str
 
@@ -61,7 +61,7 @@ def train(
     seed: int | None = None,
     threads: int | None = None,
     resume: bool = False,
-    watch: Watch = lambda status: None,
+    watch: Watch | OnStep = lambda status: None,
 ) -> Any:
     """Train a model of a task on text files and return it; its folder is `out`.
 
@@ -95,24 +95,33 @@ def run_settings(
 
 
 def run_training(
-    settings: RunSettings, sources: Sources, out: Path, *, resume: bool, watch: Watch
+    settings: RunSettings, sources: Sources, out: Path, *, resume: bool, watch: Watch | OnStep
 ) -> Any:
     """Train in the folder `out`, or go on with the run that is there, and return the model."""
-    task, train = task_named(settings.task), getattr(settings, "train", None)
-    # before a folder is made: a wrong file leaves nothing behind
-    data = {name: task.read(source, settings) for name, source in sources.given.items()}
-    seconds = getattr(train, "checkpoint_seconds", 60.0)
-    run = RunFolder(out, data=data, checkpoint_seconds=seconds)
+    task, train, watch = task_named(settings.task), _operational(settings), Watch.of(watch)
+    with watch.phase("reading"):  # before a folder is made: a wrong file leaves nothing behind
+        data = {name: task.read(source, settings) for name, source in sources.given.items()}
+    run = RunFolder(
+        out, data=data, checkpoint_seconds=train.checkpoint_seconds, threads=train.threads
+    )
     with run.locked():
         in_force = run.settings_in_force(settings, resume=resume)
         if not run.is_finished:
-            use_machine(getattr(train, "threads", 0))
+            use_machine(train.threads)
             torch.manual_seed(settings.seed)
-            job = task.job(in_force, data)
+            with watch.phase("getting ready"):
+                job = task.job(in_force, data)
             model, made = job.fit(run, watch)
-            files = folder_files(model, job.reports(model), made=made)
+            with watch.phase("scoring"):
+                files = folder_files(model, job.reports(model), made=made)
             write_into_folder(out, {**files, **run.unwritten()})
     return load(out)
+
+
+def _operational(settings: RunSettings) -> TrainSettings:
+    """When to save and on how many cores, also of a task that has no such settings."""
+    train = getattr(settings, "train", None)
+    return train if isinstance(train, TrainSettings) else TrainSettings()
 
 
 def save_model(model: Model, out: Path, *, made: str) -> None:

@@ -18,9 +18,10 @@ from unrolled.store.manifest import Content
 from unrolled.store.names import CARD, METRICS, SETTINGS, WEIGHTS
 from unrolled.store.tensors import read_tensors
 from unrolled.training.clock import Dev
-from unrolled.training.loop import Trainer, Watch
+from unrolled.training.loop import Trainer
 from unrolled.training.run_folder import RunFolder
 from unrolled.training.update import GradientUpdate, Trainable, Update
+from unrolled.training.watch import Watch
 
 UNDER_TRAINING = "# A model under training\n\nThe best so far on the dev data.\n"
 

@@ -5,8 +5,10 @@ is a pure function of seed and epoch, and a checkpoint holds all the rest.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
+
+import torch
 
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import ModelError, NumericError, Stopped
@@ -15,8 +17,7 @@ from unrolled.training.optimise import learning_rate
 from unrolled.training.run_folder import Progress, RunFolder
 from unrolled.training.signals import caught_signals
 from unrolled.training.update import Step, Update
-
-Watch = Callable[[Status], None]
+from unrolled.training.watch import Watch
 
 
 class Steps(Protocol):
@@ -89,6 +90,19 @@ class Trainer:
                     self.folder.step_folder(self.progress.step),
                     f"does not fit the model: {error}; train again in another --out.",
                 ) from error
+        self._use_threads()
+
+    def _use_threads(self) -> None:
+        """As many as the run began with, unless others are asked for: they sum in another order."""
+        before, wanted = self.progress.threads, self.folder.threads
+        if before and not wanted:
+            torch.set_num_threads(before)
+        elif before and before != wanted:
+            self.watch.remark(
+                f"--threads is {wanted}, but the run began with {before}: it goes on, and ends in "
+                "other bytes than it would have."
+            )
+        self.progress.threads = torch.get_num_threads()
 
     def _epoch(self, caught: list[int]) -> None:
         batches = self.job.epoch(self.job.seed, self.progress.epoch)
@@ -124,6 +138,7 @@ class Trainer:
             {
                 "step": self.progress.step,
                 "loss": step.total / step.count,
+                "total_loss": step.total,
                 "gradient_norm": step.gradient_norm,
                 "learning_rate": rate,
             }
@@ -156,6 +171,7 @@ class Trainer:
                 "step": progress.step,
                 "epoch": progress.epoch + 1,
                 "train_loss": progress.mean_loss,
+                "total_train_loss": progress.epoch_total,
                 **({"dev_loss": self.dev.cost} if self.dev else {}),
             }
         )

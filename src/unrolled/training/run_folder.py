@@ -59,6 +59,7 @@ class Progress:
     flat_epochs: int = 0  # since the best or the last cut, for the plateau schedule
     rate_factor: float = 1.0  # of the plateau schedule
     finished: bool = False
+    threads: int = 0  # that the steps are taken with; 0: not known
     metrics_bytes: int = 0
 
     @property
@@ -82,12 +83,21 @@ ON_DISK = {"epoch_total": "epoch_nats"}  # names of Progress that are others in 
 
 
 class RunFolder:
-    """The files of one run, made of these data; a checkpoint is due after so many seconds."""
+    """The files of one run, made of these data; a checkpoint is due after so many seconds.
+
+    `threads` are those that this session asks for; 0: those that the run began with.
+    """
 
     def __init__(
-        self, path: Path, *, data: Splits | None = None, checkpoint_seconds: float = 60.0
+        self,
+        path: Path,
+        *,
+        data: Splits | None = None,
+        checkpoint_seconds: float = 60.0,
+        threads: int = 0,
     ) -> None:
-        self.path, self.data, self.checkpoint_seconds = path, data or {}, checkpoint_seconds
+        self.path, self.data, self.threads = path, data or {}, threads
+        self.checkpoint_seconds = checkpoint_seconds
         self.checkpoints = path / "checkpoints"
         self._rows: list[str] = []
 

@@ -1,14 +1,16 @@
-"""Ctrl-C and SIGTERM while a run is under way."""
+"""Ctrl-C, SIGTERM and a terminal that is closed, while a run is under way."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from unrolled.errors import ending_signals
+
 
 @contextmanager
 def caught_signals() -> Iterator[list[int]]:
-    """SIGINT and SIGTERM are noted in the list instead of ending the process at once.
+    """Signals that ask to end are noted in the list instead of ending the process at once.
 
     A second Ctrl-C does end it: whoever presses it will not wait.
     """
@@ -20,7 +22,7 @@ def caught_signals() -> Iterator[list[int]]:
         caught.append(number)
 
     try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, note) for number in ending_signals()}
     except ValueError:  # not in the main thread: the embedding program has the signals
         before = {}
     try:

@@ -3,6 +3,7 @@
 The baselines are fitted on the training data and kept with the model: baselines.py.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def dev_measure(model: ClassifyModel, data: LabelledData) -> Dev:
     text may have several labels, being right in all of them says little at first: there, nats.
     """
     nats = mean_nats(model, data)
-    if model.labels.multi_label:
+    if model.labels.multi_label or not math.isfinite(nats):
         return Dev("loss", nats, nats)
     measure = first_measure(model)
     judged = Judged.of(model.encoded_probabilities(data.encoded), data.targets)

@@ -14,8 +14,8 @@ from unrolled.tasks.ngram.settings import NgramRun
 from unrolled.tasks.shared.language_report import encode_known, evaluate_encoded, kept_for_names
 from unrolled.text.tokens import END, UNK, EncodedLines
 from unrolled.training.job import Fitted, Job, Reports
-from unrolled.training.loop import Watch
 from unrolled.training.run_folder import RunFolder
+from unrolled.training.watch import Watch
 
 
 @dataclass
