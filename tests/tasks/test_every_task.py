@@ -90,13 +90,14 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(task, data, tmp_path):
 
 @every_task
 @pytest.mark.parametrize("rate", [1e4, 1e38])
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+@pytest.mark.parametrize(("optimizer", "batch"), [("adamw", 10_000), ("sgd", 64)])
 def test_an_absurd_learning_rate_ends_in_a_model_or_in_a_sentence(
-    task, data, rate, optimizer, tmp_path, capsys
+    task, data, rate, optimizer, batch, tmp_path, capsys
 ):
     if "learning_rate" not in getattr(task.settings().train, "__dict__", {}):
         pytest.skip("it takes no steps")
     absurd = [f"--learning-rate={rate}", f"--optimizer={optimizer}"]
+    absurd += [f"--batch-tokens={batch}"]
     out = tmp_path / "model"
     code = main(["train", task.name, *options(task, data), *absurd, f"--out={out}"])
     told = capsys.readouterr().err

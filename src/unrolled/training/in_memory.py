@@ -58,17 +58,16 @@ def fit_in_memory(job: SmallJob) -> None:
 def _epoch(job: SmallJob, update: GradientUpdate, *, epoch: int, plateau: float) -> None:
     train, batches = job.train, job.epoch(job.seed, epoch)
     update.begin()
-    for number, batch in enumerate(batches):
-        share = (epoch + number / len(batches)) / train.epochs
-        rate = learning_rate(train, share=share, epoch=epoch, plateau=plateau)
-        try:
-            update.step(batch, rate)
-        except NumericError as error:
-            raise NumericError(
-                f"in epoch {epoch + 1} {error}. Try a lower learning_rate (now "
-                f"{train.learning_rate}) or clip (now {train.clip})."
-            ) from error
-    update.end()
+    try:
+        for number, batch in enumerate(batches):
+            share = (epoch + number / len(batches)) / train.epochs
+            update.step(batch, learning_rate(train, share=share, epoch=epoch, plateau=plateau))
+        update.end()
+    except NumericError as error:
+        raise NumericError(
+            f"in epoch {epoch + 1} {error}. Try a lower learning_rate (now "
+            f"{train.learning_rate}) or clip (now {train.clip})."
+        ) from error
 
 
 def _copied(model: Trainable) -> dict[str, Tensor]:

@@ -112,7 +112,10 @@ class Trainer:
             self._stop_if(caught)
             if self.clock.since_save() >= self.folder.checkpoint_seconds:
                 self._save()
-        self.update.end()
+        try:
+            self.update.end()
+        except NumericError as error:
+            raise self._gone_wrong(str(error)) from error
         self._end_of_epoch(self._share(batches))
 
     def _stop_if(self, caught: list[int]) -> None:

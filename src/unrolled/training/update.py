@@ -37,7 +37,7 @@ class Update(Protocol):
     def step(self, batch: Any, rate: float) -> Step: ...
 
     def end(self) -> None:
-        """An epoch is over: the model is to be judged."""
+        """An epoch is over: the model is to be judged, its weights being finite."""
         ...
 
     def gone_wrong(self, what: str, value: float) -> NumericError:
@@ -78,6 +78,8 @@ class GradientUpdate:
     def end(self) -> None:
         self.model.network.eval()
         self.carry = None
+        if wrong := self._not_finite():
+            raise NumericError(f"weight {wrong} is not finite")
 
     def step(self, batch: Any, rate: float) -> Step:
         """One batch at one learning rate."""
@@ -104,10 +106,14 @@ class GradientUpdate:
         return norm
 
     def gone_wrong(self, what: str, value: float) -> NumericError:
-        weights = self.model.network.named_parameters()
-        wrong = next((name for name, weight in weights if not weight.isfinite().all()), None)
+        wrong = self._not_finite()
         weight = f" (weight {wrong} is not finite)" if wrong else ""
         return NumericError(f"{what} is {value}{weight}")
+
+    def _not_finite(self) -> str | None:
+        """The first weight with a value that is none, if there is one."""
+        weights = self.model.network.named_parameters()
+        return next((name for name, weight in weights if not weight.isfinite().all()), None)
 
     def tensors(self) -> dict[str, Tensor]:
         """Model, optimiser state, carried state and random state, by name."""
