@@ -75,7 +75,7 @@ def test_an_unknown_extension_is_refused_with_the_list(page, tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(page, tmp_path):
-    with pytest.raises(StorageError, match=r"absent/page\.json: cannot write the picture: No such"):
+    with pytest.raises(StorageError, match=r"absent/page\.json: cannot write: No such"):
         save(page, tmp_path / "absent" / "page.json")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from unrolled.errors import ModelError, StorageError
-from unrolled.store import files
+from unrolled.store import files, manifest
 from unrolled.store.files import (
     MANIFEST,
     clean_temporaries,
@@ -226,15 +226,46 @@ def test_a_full_disk_costs_nothing_that_was_saved(small_disk: Path) -> None:
 
 def test_what_a_crash_left_is_cleaned_up(model: Path) -> None:
     parent = model.parent
-    (parent / ".tmp-1").write_bytes(b"torn")
-    (parent / ".tmp-2").mkdir()
-    (parent / ".tmp-2" / "file").write_bytes(b"torn")
-    (parent / ".tmp-3").symlink_to(model)
+    torn, half, link = (parent / f".tmp-{letter * 12}" for letter in "1af")
+    torn.write_bytes(b"torn")
+    half.mkdir()
+    (half / "file").write_bytes(b"torn")
+    link.symlink_to(model)
     write_folder(parent / ".tmp-old-model", {})
     clean_temporaries(parent)
     assert os.listdir(parent) == ["model"]
     assert read_folder(model, required=SMALL) == RETURNED
     clean_temporaries(parent / "not there")
+
+
+def test_what_no_save_has_made_is_left_alone(model: Path) -> None:
+    parent = model.parent
+    for name in (".tmp-notes", ".tmp-old-notes", ".tmp-old-model", ".tmp-0123456789abc"):
+        (parent / name).mkdir()
+        (parent / name / "thoughts").write_bytes(b"mine")
+    (parent / ".tmp-12").write_bytes(b"mine")
+    (parent / ".tmp-old-link").symlink_to(model)
+    before = sorted(os.listdir(parent))
+    clean_temporaries(parent)
+    assert sorted(os.listdir(parent)) == before
+    with pytest.raises(StorageError):  # the name that a former folder would need is taken
+        write_folder(model, {"new.txt": b"new"})
+    assert sorted(os.listdir(parent)) == before
+    assert read_folder(model, required=SMALL) == RETURNED
+
+
+def test_a_link_is_replaced_and_a_folder_or_device_refused(tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"mine")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    write_file(tmp_path / "link", [b"no", memoryview(b"t mine")])
+    assert (tmp_path / "target").read_bytes() == b"mine"
+    assert (tmp_path / "link").read_bytes() == b"not mine"
+    for name, kind in (("pipe", "no regular file"), ("folder", "a folder")):
+        with pytest.raises(StorageError, match=f"{name}: cannot write: it is {kind}; choose"):
+            write_file(tmp_path / name, b"")
+    assert sorted(os.listdir(tmp_path)) == ["folder", "link", "pipe", "target"]
 
 
 def test_a_former_folder_whose_successor_never_came_gets_its_name_back(model: Path) -> None:
@@ -410,6 +441,18 @@ def test_a_folder_that_is_no_model_says_why(tmp_path: Path) -> None:
     assert refusal(run) == (
         f"{run}: holds a run that has not finished; run the same command with --resume."
     )
+
+
+def test_a_large_file_is_refused_or_left_alone_unread(model: Path) -> None:
+    listed = {name: {"bytes": 1 << 33, "sha256": "0" * 64} for name in ("a.json", "b.safetensors")}
+    (model / MANIFEST).write_bytes(manifest._sealed({"files": listed, "format": 1, "unrolled": ""}))
+    for name in listed:
+        with open(model / name, "wb") as stream:
+            stream.truncate(1 << 33)  # a hole
+    found = read_folder(model, required=[])  # nobody asks for them
+    with pytest.raises(ModelError, match=r"a\.json: has 8589934592 bytes, but only tensors may"):
+        found["a.json"]
+    assert refusal(model, required=("a.json",)).startswith(f"{model / 'a.json'}: has 8589934592 ")
 
 
 def test_an_oversized_manifest_is_refused_unread(model: Path) -> None:

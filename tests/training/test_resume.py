@@ -251,3 +251,40 @@ def test_fingerprints_that_are_missing_are_named(run, tmp_path):
     (tmp_path / "out" / "data.json").unlink()
     with pytest.raises(ModelError, match=r"data\.json: is missing or damaged; train again"):
         run("out", resume=True)
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "times.jsonl"])
+def test_rows_are_not_appended_to_a_file_that_lies_elsewhere_too(run, tmp_path, name, link):
+    stopped_at(run, 3)
+    other = tmp_path / "other"
+    (tmp_path / "out" / name).touch()
+    (tmp_path / "out" / name).rename(other)
+    before = other.read_bytes()
+    link(other, tmp_path / "out" / name)
+    with pytest.raises(ModelError, match=rf"{name}: (is a symbolic link|has 2 hard links), but"):
+        run("out", resume=True)
+    assert other.read_bytes() == before
+
+
+def test_checkpoints_that_lie_elsewhere_are_refused(run, tmp_path):
+    stopped_at(run, 3)
+    checkpoints = tmp_path / "out" / "checkpoints"
+    checkpoints.rename(tmp_path / "other")
+    checkpoints.symlink_to(tmp_path / "other")
+    with pytest.raises(ModelError, match=r"checkpoints: is a symbolic link, but must lie in its"):
+        run("out", resume=True)
+    checkpoints.unlink()
+    (tmp_path / "other").rename(checkpoints)
+    (checkpoints / "step-00000009").symlink_to(tmp_path)
+    with pytest.raises(ModelError, match=r"step-00000009: is a symbolic link, but must lie in its"):
+        run("out", resume=True)
+
+
+def test_what_a_user_keeps_in_the_folder_of_a_run_stays(run, tmp_path):
+    stopped_at(run, 3)
+    notes = tmp_path / "out" / ".tmp-notes"
+    notes.mkdir()
+    (notes / "a").write_text("mine")
+    run("out", resume=True)
+    assert (notes / "a").read_text() == "mine"

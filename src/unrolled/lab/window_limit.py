@@ -14,6 +14,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+from unrolled.store.files import write_file
 from unrolled.tasks.run import train
 from unrolled.tasks.shared.language_model import LanguageModel
 
@@ -76,7 +77,7 @@ def accuracy(model: LanguageModel, lines: Sequence[str]) -> float:
 def window_limit(folder: Path, *, size: int = 600, seed: int = 1) -> dict[str, float]:
     """Train each kind of model on `size` lines in the folder; its accuracy on as many others."""
     text = folder / "corpus.txt"
-    text.write_text("\n".join(corpus(size, seed=seed)) + "\n", encoding="utf-8")
+    write_file(text, ("\n".join(corpus(size, seed=seed)) + "\n").encode())
     held_out = corpus(size, seed=seed + 1)
     found = {}
     for name, (task, settings) in KINDS.items():

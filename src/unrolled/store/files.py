@@ -1,33 +1,44 @@
 """Files and folders that are whole or absent, and that show every damage when they are read.
 
-A save is written under a temporary name beside its target, flushed to the disk and renamed; the
-manifest, without which nothing is believed, comes last. Reading checks every byte against it.
+A save is written under a random temporary name beside its target, flushed to the disk and renamed;
+the manifest, without which nothing is believed, comes last. Reading checks every byte against it.
+All that the package writes is written here, but for the rows that a run appends to its own files.
 """
 
-import hashlib
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from unrolled.errors import ModelError, StorageError
 from unrolled.store.manifest import FORMAT as FORMAT
 from unrolled.store.manifest import MANIFEST as MANIFEST
-from unrolled.store.manifest import MAX_BYTES, RESTORE, Listed, manifest_bytes, parse_manifest
 from unrolled.store.manifest import Content as Content
+from unrolled.store.manifest import manifest_bytes
+from unrolled.store.reading import ASIDE as ASIDE
+from unrolled.store.reading import TEMPORARY as TEMPORARY
+from unrolled.store.reading import aside_of, read_manifest
+from unrolled.store.reading import read_folder as read_folder
 from unrolled.store.storage import FolderLock as FolderLock
-from unrolled.store.storage import holder, open_regular, storage_errors, sync_folder, write_synced
+from unrolled.store.storage import storage_errors, sync_folder, write_synced
 
-TEMPORARY = ".tmp-"
-ASIDE = TEMPORARY + "old-"  # + NAME: the whole former folder, while a new one takes its place
-TENSORS = ".safetensors"
+_RANDOM_BYTES = 6
+_TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + f"[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
+
+Pieces = bytes | Iterable[bytes | memoryview]  # of one file, perhaps made as they are written
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write or replace one file: after a crash it holds the whole old or the whole new content."""
+def write_file(path: Path, data: Pieces) -> None:
+    """Write or replace one file: after a crash it holds the whole old or the whole new content.
+
+    A link of that name is replaced, what it leads to stays as it is.
+    """
     with storage_errors(path, "write"), _staged(path.parent, {path.name: data}) as staged:
+        _refuse_to_replace_others(path)
         os.replace(staged[path.name], path)
         sync_folder(path.parent)
 
@@ -55,7 +66,7 @@ def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
         finally:
             shutil.rmtree(new, ignore_errors=True)
         with suppress(OSError):
-            _discard(_aside(target))
+            _discard(aside_of(target))
 
 
 def write_into_folder(folder: Path, files: Mapping[str, Content]) -> None:
@@ -77,40 +88,28 @@ def write_into_folder(folder: Path, files: Mapping[str, Content]) -> None:
 
 def clean_temporaries(folder: Path) -> None:
     """Clear up after a crash: a former folder whose successor never arrived gets its name back,
-    all other temporary things are removed. Only for the one process that writes in `folder`.
+    all other temporary things that a save made are removed, and nothing else. Only for the one
+    process that writes in `folder`.
     """
     with storage_errors(folder, "clean up"):
         for path in sorted(folder.glob(TEMPORARY + "*")):
             if path.name.startswith(ASIDE):
                 _restore_aside(folder / path.name.removeprefix(ASIDE))
-            _discard(path)
+            elif is_temporary(path.name):
+                _discard(path)
 
 
-def read_folder(folder: Path, *, required: Collection[str]) -> dict[str, bytes]:
-    """Verify every file the manifest lists and return their contents by name.
-
-    Tensor files are verified but not returned: `unrolled.store.tensors.read_tensors` reads them.
-    Files that the manifest does not list are neither read nor believed.
-    """
-    with storage_errors(folder, "read"):
-        listed = _read_manifest(folder)
-        for name in sorted(required):
-            if name not in listed:
-                raise ModelError(folder / MANIFEST, f"does not list {name}; {RESTORE}.")
-        verified = {name: _read_verified(folder / name, listed[name]) for name in sorted(listed)}
-    return {name: data for name, data in verified.items() if not name.endswith(TENSORS)}
-
-
-def _aside(target: Path) -> Path:
-    return target.with_name(ASIDE + target.name)
+def is_temporary(name: str) -> bool:
+    """Whether it is a name that a save gives to what is not yet whole."""
+    return _TEMPORARY_NAME.fullmatch(name) is not None
 
 
 def _temporary_name() -> str:
-    return TEMPORARY + secrets.token_hex(6)
+    return TEMPORARY + secrets.token_hex(_RANDOM_BYTES)
 
 
 @contextmanager
-def _staged(folder: Path, contents: Mapping[str, Content]) -> Iterator[dict[str, Path]]:
+def _staged(folder: Path, contents: Mapping[str, Pieces]) -> Iterator[dict[str, Path]]:
     """Contents on the disk under temporary names, to be renamed; what is not, is removed."""
     staged = {name: folder / _temporary_name() for name in contents}
     try:
@@ -125,7 +124,7 @@ def _staged(folder: Path, contents: Mapping[str, Content]) -> Iterator[dict[str,
 
 def _swap_in(new: Path, target: Path) -> None:
     """Rename `new` to `target`, moving a former folder aside; undo all of it on failure."""
-    aside = _aside(target)
+    aside = aside_of(target)
     try:
         if target.exists():
             os.rename(target, aside)
@@ -140,10 +139,12 @@ def _swap_in(new: Path, target: Path) -> None:
 
 
 def _restore_aside(target: Path) -> None:
-    aside = _aside(target)
+    aside = aside_of(target)
+    if aside.is_symlink() or not aside.exists() or _others_in(aside):
+        return  # no save has put it there
     if os.path.lexists(target):
         _discard(aside)
-    elif aside.exists():
+    else:
         os.rename(aside, target)
 
 
@@ -161,12 +162,7 @@ def _discard(path: Path) -> None:
 
 def _refuse_to_delete_others(target: Path) -> None:
     """Replacing deletes the former folder: only if all that is in it came from a save."""
-    if not os.path.lexists(target):
-        return
-    saved = {MANIFEST}
-    with suppress(ModelError):
-        saved |= _read_manifest(target).keys()
-    if others := sorted(set(os.listdir(target)) - saved):
+    if os.path.lexists(target) and (others := _others_in(target)):
         raise StorageError(
             target,
             f"cannot be replaced: it holds {others[0]!r}, which no save has written; "
@@ -174,48 +170,18 @@ def _refuse_to_delete_others(target: Path) -> None:
         )
 
 
-def _read_manifest(folder: Path) -> dict[str, Listed]:
-    try:
-        (folder / MANIFEST).lstat()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise ModelError(folder, _why_no_manifest(folder)) from error
-    with open_regular(folder / MANIFEST) as stream:
-        data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ModelError(
-            folder / MANIFEST, f"is damaged: it is larger than {MAX_BYTES} bytes; {RESTORE}."
-        )
-    return parse_manifest(folder / MANIFEST, data)
+def _others_in(folder: Path) -> list[str]:
+    """What is in a folder beside what its manifest lists."""
+    saved = {MANIFEST}
+    with suppress(ModelError):
+        saved |= read_manifest(folder).keys()
+    return sorted(set(os.listdir(folder)) - saved)
 
 
-def _why_no_manifest(folder: Path) -> str:
-    if not folder.exists():
-        if _aside(folder).exists():
-            return f"no such folder: a save was cut short; rename {_aside(folder)} to it."
-        return "no such folder; check the path."
-    if not folder.is_dir():
-        return "is a file, but must be a model folder; check the path."
-    best = sorted((folder / "checkpoints").glob("best-*"))
-    until = f" Until then, {best[-1]} is its best model so far." if best else ""
-    if pid := holder(folder):
-        return f"holds a run that is under way (pid {pid}); wait for it to end.{until}"
-    if (folder / "checkpoints").is_dir():
-        return f"holds a run that has not finished; run the same command with --resume.{until}"
-    return f"is not a model folder: it has no {MANIFEST}; check the path."
-
-
-def _read_verified(path: Path, listed: Listed) -> bytes:
-    """The content of a small file, or nothing of a tensor file, once it is known to be right."""
-    with open_regular(path) as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size != listed.bytes:
-            raise ModelError(
-                path, f"is damaged: {size} bytes, but the manifest says {listed.bytes}; {RESTORE}."
-            )
-        data = b"" if path.name.endswith(TENSORS) else stream.read(size)
-        digest = hashlib.sha256(data) if data else hashlib.file_digest(stream, "sha256")
-    if digest.hexdigest() != listed.sha256:
-        raise ModelError(
-            path, f"is damaged: its SHA-256 is not the one in the manifest; {RESTORE}."
-        )
-    return data
+def _refuse_to_replace_others(path: Path) -> None:
+    """A folder cannot become a file, and a device must not."""
+    with suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+            raise StorageError(path, f"cannot write: it is {kind}; choose another name.")

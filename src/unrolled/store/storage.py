@@ -7,13 +7,13 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BufferedReader
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
 
 from unrolled.errors import ModelError, StorageError, UnrolledError
-from unrolled.store.manifest import RESTORE, Content, pieces
+from unrolled.store.manifest import RESTORE
 
 LOCK = ".lock"
 
@@ -45,6 +45,38 @@ def storage_errors(path: Path, action: str) -> Iterator[None]:
 @contextmanager
 def open_regular(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file under no other name: a link could lead out of the folder."""
+    seen = _regular(path)
+    with open(path, "rb", opener=_open_no_follow) as stream:
+        _check_same(path, seen, stream.fileno())
+        yield stream
+
+
+@contextmanager
+def open_own(path: Path) -> Iterator[BufferedRandom]:
+    """Open a file that is changed in place, made if need be; never one that others know, too."""
+    with suppress(FileExistsError):
+        open(path, "xb").close()
+    seen = _regular(path)
+    with open(path, "r+b", opener=_open_no_follow) as stream:
+        _check_same(path, seen, stream.fileno())
+        yield stream
+
+
+def refuse_link(path: Path) -> None:
+    """A link in a run's folder could lead its writes elsewhere."""
+    if path.is_symlink():
+        raise ModelError(path, f"is a symbolic link, but must lie in its folder; {RESTORE}.")
+
+
+def write_synced(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
+    """Write a new file, which no other may be in the place of, and flush it to the disk."""
+    with open(path, "xb") as stream:
+        stream.writelines([content] if isinstance(content, bytes) else content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _regular(path: Path) -> os.stat_result:
     try:
         seen = path.lstat()
     except FileNotFoundError as error:
@@ -56,18 +88,12 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
         raise ModelError(
             path, f"has {seen.st_nlink} hard links, but must have 1; copy the folder and use that."
         )
-    with open(path, "rb", opener=_open_no_follow) as stream:
-        if not os.path.samestat(seen, os.fstat(stream.fileno())):
-            raise ModelError(path, "was replaced while it was being opened; try again.")
-        yield stream
+    return seen
 
 
-def write_synced(path: Path, content: Content) -> None:
-    """Write a new file and flush it to the disk."""
-    with open(path, "xb") as stream:
-        stream.writelines(pieces(content))
-        stream.flush()
-        os.fsync(stream.fileno())
+def _check_same(path: Path, seen: os.stat_result, descriptor: int) -> None:
+    if not os.path.samestat(seen, os.fstat(descriptor)):
+        raise ModelError(path, "was replaced while it was being opened; try again.")
 
 
 class FolderLock:

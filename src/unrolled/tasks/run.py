@@ -114,7 +114,7 @@ def run_training(
             model, made = job.fit(run, watch)
             with watch.phase("scoring"):
                 files = folder_files(model, job.reports(model), made=made)
-            write_into_folder(out, {**files, **run.unwritten()})
+            run.finish(files)
     return load(out)
 
 
@@ -128,7 +128,7 @@ def save_model(model: Model, out: Path, *, made: str) -> None:
     """Write a model that was made elsewhere to a new folder; `made` tells how, for the card."""
     run = RunFolder(out)
     with run.locked():
-        run.settings_in_force(model.settings, resume=False)
+        run.settings_in_force(model.settings, resume=run.is_half_saved)
         clean_temporaries(out)
         write_into_folder(out, folder_files(model, Reports({}), made=made))
 

@@ -27,14 +27,17 @@ from unrolled.config.sections import RunSettings
 from unrolled.errors import ConfigError, ModelError, StorageError
 from unrolled.store.files import (
     MANIFEST,
-    TEMPORARY,
+    Content,
     FolderLock,
     clean_temporaries,
+    is_temporary,
     read_folder,
     write_file,
     write_folder,
+    write_into_folder,
 )
-from unrolled.store.names import DATA, METRIC_ROWS, SETTINGS, TIMES
+from unrolled.store.names import DATA, METRIC_ROWS, MODEL_FILES, SETTINGS, TIMES
+from unrolled.store.storage import open_own, refuse_link
 from unrolled.store.tensors import read_tensors, tensor_bytes
 from unrolled.training.resume import Run, Splits, check_data, fingerprints, stored_settings
 
@@ -113,6 +116,12 @@ class RunFolder:
     def is_finished(self) -> bool:
         return (self.path / MANIFEST).exists()
 
+    @property
+    def is_half_saved(self) -> bool:
+        """Whether a first save was cut short, with nothing there that it could go on from."""
+        others = (self.path / DATA, self.checkpoints, self.path / MANIFEST)
+        return self.is_begun and not any(map(os.path.lexists, others))
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """The folder for this process alone; made if need be, and unmade if no run begins in it."""
@@ -121,6 +130,7 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         self._refuse_other_files()
         with FolderLock(self.path):
+            self._refuse_links()
             try:
                 yield
             finally:
@@ -139,7 +149,8 @@ class RunFolder:
                 "or add --resume to go on with it."
             )
         settings = stored_settings(self.path / SETTINGS, given)
-        check_data(self.path / DATA, self.data)
+        if not self.is_half_saved:
+            check_data(self.path / DATA, self.data)
         return settings
 
     def begin(self, settings: RunSettings) -> None:
@@ -152,7 +163,13 @@ class RunFolder:
             self.checkpoints.mkdir(exist_ok=True)
         clean_temporaries(self.checkpoints)
 
-    def unwritten(self) -> dict[str, bytes]:
+    def finish(self, files: Mapping[str, Content]) -> None:
+        """The finished model. First come the files by which a run is known that is cut short."""
+        every = {**files, **self._unwritten()}
+        first = {name: every[name] for name in (DATA, SETTINGS) if name in every}
+        write_into_folder(self.path, {**first, **every})
+
+    def _unwritten(self) -> dict[str, bytes]:
         """What a run without checkpoints has still to write: its data's fingerprints, its rows."""
         if self.checkpoints.exists():
             return {}
@@ -165,8 +182,9 @@ class RunFolder:
     def note_time(self, row: dict[str, Any]) -> None:
         """Append a row to times.jsonl."""
         path = self.path / TIMES
-        with disk_errors(path, "cannot be written"), path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        with disk_errors(path, "cannot be written"), open_own(path) as file:
+            file.seek(0, os.SEEK_END)
+            file.write((json.dumps(row) + "\n").encode())
 
     def save(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
         """A checkpoint, complete or absent; older ones are removed once it stands."""
@@ -198,7 +216,7 @@ class RunFolder:
 
     def verified_best(self, step: int) -> Path:
         """The folder of the best model, every byte of it checked."""
-        read_folder(self.best_folder(step), required=())
+        read_folder(self.best_folder(step), required=MODEL_FILES)
         return self.best_folder(step)
 
     def step_folder(self, step: int) -> Path:
@@ -213,11 +231,18 @@ class RunFolder:
         ours = {LOCK, DATA}
         with disk_errors(self.path, "cannot be read", "Choose another --out."):
             names = {path.name for path in self.path.iterdir()}
-        others = sorted(n for n in names - ours if not n.startswith(TEMPORARY))
+        others = sorted(n for n in names - ours if not is_temporary(n))
         if others and not self.is_begun:
             raise ConfigError(
                 f"--out {self.path} holds no run, but {others[0]!r}. Choose a new or empty folder."
             )
+
+    def _refuse_links(self) -> None:
+        for name in (DATA, METRIC_ROWS, SETTINGS, TIMES):
+            refuse_link(self.path / name)
+        refuse_link(self.checkpoints)
+        for path in self.checkpoints.glob("*"):
+            refuse_link(path)
 
     def _read(self, folder: Path) -> tuple[Progress, dict[str, Tensor]]:
         files = read_folder(folder, required=(STATE, TENSORS))
@@ -239,8 +264,8 @@ class RunFolder:
             if folder > (last_step if folder.name.startswith("step-") else last_best):
                 shutil.rmtree(folder, ignore_errors=True)
         if self.metrics.exists():
-            with disk_errors(self.metrics, "cannot be written"):
-                os.truncate(self.metrics, progress.metrics_bytes)
+            with disk_errors(self.metrics, "cannot be written"), open_own(self.metrics) as file:
+                file.truncate(progress.metrics_bytes)
 
     def _remove_old(self) -> None:
         """Remove what no kept checkpoint needs; each needs its own best model."""
@@ -260,8 +285,7 @@ class RunFolder:
 
     def _flush(self, start: int) -> int:
         """Write the kept rows behind byte `start`, and say where they end."""
-        mode = "r+b" if self.metrics.exists() else "wb"
-        with disk_errors(self.metrics, "cannot be written"), self.metrics.open(mode) as file:
+        with disk_errors(self.metrics, "cannot be written"), open_own(self.metrics) as file:
             file.truncate(start)
             file.seek(start)
             file.write("".join(self._rows).encode())

@@ -286,7 +286,7 @@ def test_a_finished_run_is_resumed_by_loading_it(run, texts, tmp_path):
 
 def test_what_a_crash_left_is_cleared_up(run, tmp_path):
     (tmp_path / "m").mkdir()
-    (tmp_path / "m" / ".tmp-0123").write_text("half a file")
+    (tmp_path / "m" / ".tmp-0123456789ab").write_text("half a file")
     run("m")
     assert not list((tmp_path / "m").glob(".tmp-*"))
 

@@ -15,6 +15,7 @@ from unrolled.app.options import Minutes, Seed, Threads
 from unrolled.app.output import note, print_report
 from unrolled.app.progress import progress
 from unrolled.errors import DataError, not_one_of
+from unrolled.store.files import write_file
 
 if TYPE_CHECKING:
     from unrolled.evaluate.report import Report
@@ -92,8 +93,8 @@ def write_texts(folder: Path) -> None:
     folder.mkdir(parents=True)
     held_out = joined(modules[::10], HELD_OUT)
     train = joined([path for index, path in enumerate(modules) if index % 10], CHARACTERS)
-    (folder / "train.txt").write_text(train, encoding="utf-8")
-    (folder / "held-out.txt").write_text(held_out, encoding="utf-8")
+    write_file(folder / "train.txt", train.encode())
+    write_file(folder / "held-out.txt", held_out.encode())
 
 
 def joined(paths: list[Path], limit: int) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from unrolled.app.output import note, print_report
 from unrolled.app.progress import progress
+from unrolled.store.files import write_file
 
 if TYPE_CHECKING:
     from unrolled.tasks.translate.model import TranslateModel
@@ -71,7 +72,7 @@ def write_pairs(folder: Path, seed: int) -> Sequence[tuple[str, str]]:
     folder.mkdir(parents=True)
     for name, pairs in zip(("train", "dev", "test"), parts, strict=True):
         lines = "".join(f"{source}\t{target}\n" for source, target in pairs)
-        (folder / f"{name}.tsv").write_text(lines, encoding="utf-8")
+        write_file(folder / f"{name}.tsv", lines.encode())
     return parts[2]
 
 

@@ -1,6 +1,5 @@
 """N-gram language models, made from counts or from an ARPA file."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.errors import StorageError
 from unrolled.ngrams.arpa import arpa_lines
 from unrolled.ngrams.arpa_reader import read_table
 from unrolled.ngrams.build import build
 from unrolled.ngrams.query import unseen_shares
 from unrolled.ngrams.scratch import Scratch
+from unrolled.store.files import write_file
 from unrolled.store.large_tensors import tensor_pieces
 from unrolled.store.manifest import Content
 from unrolled.tasks.ngram.network import NgramFacts, NgramNetwork
@@ -67,18 +66,8 @@ def with_unseen(model: NgramLanguageModel, texts: Mapping[str, EncodedLines]) ->
 
 def write_arpa(model: NgramLanguageModel, path: Path | str) -> str:
     """Write an ARPA file, or replace one: it is whole or absent. What is to be known of it."""
-    path = Path(path)
-    staged = path.with_name(f".tmp-{path.name}")
-    try:
-        with open(staged, "w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines(arpa_lines(model.network.table, model.encoder.vocabulary.tokens))
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(staged, path)
-    except OSError as error:
-        raise StorageError(path, f"cannot be written: {error.strerror}. Check the disk.") from error
-    finally:
-        staged.unlink(missing_ok=True)
+    lines = arpa_lines(model.network.table, model.encoder.vocabulary.tokens)
+    write_file(Path(path), (line.encode() for line in lines))
     return SCORES if model.settings.model.smoothing == "stupid" else ""
 
 
