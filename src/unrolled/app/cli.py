@@ -18,6 +18,7 @@ from unrolled.app.commands.evaluate import evaluate_command
 from unrolled.app.commands.export import export
 from unrolled.app.commands.import_ import import_model
 from unrolled.app.commands.info import info
+from unrolled.app.commands.lab import lab_application
 from unrolled.app.commands.train import train
 from unrolled.app.commands.use import use_command, uses
 from unrolled.app.help import TrainCommand, name_types
@@ -55,6 +56,7 @@ def application() -> typer.Typer:
             {"cls": TrainCommand, "context_settings": MORE_OPTIONS} if name == "train" else {}
         )
         app.command(name, **more)(function)
+    app.add_typer(lab_application())
     app.callback()(options)
     return app
 

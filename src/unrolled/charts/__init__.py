@@ -7,6 +7,7 @@ Nothing here uses the network: an HTML page carries its scripts inside.
 from unrolled.charts.attention import alignment_links, attention_map
 from unrolled.charts.beam import BeamNode, beam_tree
 from unrolled.charts.cells import surprise, token_shares
+from unrolled.charts.deviations import deviations
 from unrolled.charts.lines import curves, gradient_curve, length_curve, width_curve
 from unrolled.charts.loss import loss_curve
 from unrolled.charts.page import save, stack
@@ -19,6 +20,7 @@ __all__ = [
     "beam_tree",
     "confusion",
     "curves",
+    "deviations",
     "gradient_curve",
     "length_curve",
     "loss_curve",

@@ -1,0 +1,1 @@
+"""Equations, errata and conventions of five lecture notes, each with the check that shows it."""
