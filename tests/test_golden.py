@@ -28,8 +28,14 @@ def assert_alike(got: object, expected: object, place: str = "") -> None:
         for key, value in expected.items():
             assert_alike(got[key], value, f"{place}.{key}")
     elif isinstance(expected, list):
-        assert len(got) == len(expected), place
-        for k, (one, other) in enumerate(zip(got, expected, strict=True)):
+        named = [item["name"] for item in expected if isinstance(item, dict) and "name" in item]
+        more = (
+            [item for item in got[len(expected) :] if item.get("name") not in named]
+            if named
+            else []
+        )
+        assert len(got) == len(expected) + len(more), place
+        for k, (one, other) in enumerate(zip(got, expected, strict=False)):
             assert_alike(one, other, f"{place}[{k}]")
     elif isinstance(expected, float):
         assert math.isclose(got, expected, rel_tol=NEAR, abs_tol=NEAR), place

@@ -8,15 +8,17 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from unrolled.errors import ConfigError
+from unrolled.evaluate.bleu import explain
 from unrolled.evaluate.bootstrap import resamples
 from unrolled.evaluate.score import better, named
 from unrolled.evaluate.translation import (
     bleu,
+    bleu_orders,
+    bleu_tokens,
     chrf,
     chrf_counts,
     ngram_counts,
-    paired_difference,
-    translation_scores,
+    translation_measures,
 )
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
@@ -39,7 +41,8 @@ def made(seed, count=40, longest=9):
 
 
 def scores(outputs, references, **options):
-    return translation_scores(outputs, references, counted=COUNTED, **options)
+    found = translation_measures(outputs, references, counted=COUNTED, **options)
+    return [measure.score for measure in found]
 
 
 # ------------------------------------------------------------------ BLEU and chrF
@@ -157,6 +160,9 @@ def test_nothing_said_where_nothing_was_to_say_is_right():
         ("chrf", 0.0),
         ("exact_match", 1.0),
         ("token_accuracy", 1.0),
+        ("wer", 0.0),
+        ("cer", 0.0),
+        ("per", 0.0),
     ]
 
 
@@ -165,14 +171,14 @@ def test_nothing_said_where_nothing_was_to_say_is_right():
 
 def test_the_measure_asked_for_comes_first():
     names = [score.name for score in scores(*made(0), first="token_accuracy")]
-    assert names == ["token_accuracy", "bleu", "chrf", "exact_match"]
+    assert names == ["token_accuracy", "bleu", "chrf", "exact_match", "wer", "cer", "per"]
     assert scores(*made(0))[0].name == "bleu"
 
 
 def test_perfect_outputs_have_the_highest_scores():
     references = ["a b c d e", "f g h i"]
     for score in scores(references, references):
-        top = 100.0 if score.name in ("bleu", "chrf") else 1.0
+        top = 100.0 if score.name in ("bleu", "chrf") else 1.0 * score.higher_is_better
         assert (score.value, score.low, score.high) == pytest.approx((top, top, top), rel=1e-12)
 
 
@@ -217,36 +223,37 @@ def test_outputs_without_their_references_are_refused(outputs, references):
     message = f"there are {len(outputs)} outputs and {len(references)} references, but there must"
     with pytest.raises(ValueError, match=message):
         scores(outputs, references)
-    with pytest.raises(ValueError, match=message):
-        paired_difference(references, outputs, references)
 
 
-# ------------------------------------------------------------------ two systems
+def test_error_rates_are_edits_over_the_references():
+    values = scores(["b  a ", "x"], ["a b", "x y"])
+    assert named(values, "wer").value == (2 + 1) / 4
+    assert named(values, "cer").value == pytest.approx((2 + 2) / 6)
+    assert named(values, "per").value == (0 + 1) / 4
+    assert "unit:word|place:any" in named(values, "per").signature
+    assert not named(values, "wer").higher_is_better
 
 
-def test_a_paired_difference_is_that_of_two_scores_on_the_same_resamples():
-    outputs, references = made(6)
-    other = [" ".join(line.split()[:-1]) for line in outputs]
-    found = paired_difference(outputs, other, references, tokenize="none")
-    metric = BLEU(tokenize="none", force=True)
-
-    def difference(lines):
-        true = [[references[i] for i in lines]]
-        ours, theirs = (metric.corpus_score([o[i] for i in lines], true) for o in (outputs, other))
-        return ours.score - theirs.score
-
-    generator = np.random.default_rng(0)
-    drawn = [difference(generator.integers(40, size=40)) for _ in range(1000)]
-    assert found.difference == pytest.approx(difference(range(40)), abs=1e-9)
-    assert found[1:3] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1e-9)
-    lost = sum(d * found.difference <= 0 for d in drawn)
-    assert found.p_value == (lost + 1) / 1001
-    turned = paired_difference(other, outputs, references, tokenize="none")
-    assert turned.difference == -found.difference
-    assert turned.p_value == found.p_value
+# ------------------------------------------------------------------ short texts, one at a time
 
 
-def test_equal_systems_differ_by_nothing_and_unequal_ones_clearly():
-    outputs, references = made(7, count=100)
-    assert paired_difference(outputs, outputs, references) == (0.0, 0.0, 0.0, 1.0)
-    assert paired_difference(references, outputs, references).p_value == 1 / 1001
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_a_perfect_output_of_few_tokens_has_a_bleu_of_100(longest):
+    references = ["a b c"[: 2 * longest - 1], "x"]
+    found = named(scores(references, references), "bleu")
+    assert found.value == pytest.approx(100.0, rel=1e-12)
+    assert found.signature.endswith(f"|order:{longest}")
+    with pytest.raises(ConfigError, match=f"one counts order:{longest}, the other order:None"):
+        better(found, named(scores(["a b c d"] * 2, ["a b c d"] * 2), "bleu"))
+
+
+@pytest.mark.parametrize("tokenize", ["none", "13a"])
+def test_bleu_step_by_step_is_that_of_a_report_of_one_line(tokenize):
+    for seed in range(4):
+        for said, true in zip(*made(seed, longest=7), strict=True):
+            if not true:
+                continue
+            ours = named(scores([said], [true], tokenize=tokenize), "bleu").value
+            cut = bleu_tokens(tokenize)
+            steps = explain(cut(said), [cut(true)], orders=bleu_orders([cut(true)]))
+            assert 100.0 * steps.bleu.smoothed == pytest.approx(ours, abs=1e-9), (said, true)

@@ -4,7 +4,7 @@ import torch
 
 from unrolled.errors import ConfigError
 from unrolled.evaluate.score import named
-from unrolled.evaluate.translation import translation_scores
+from unrolled.evaluate.translation import translation_measures
 from unrolled.lab.translation import (
     ATTENTIONS,
     EXTENSIONS,
@@ -39,7 +39,8 @@ def test_held_out_pairs_are_never_among_those_learned():
 def test_accuracies_are_those_of_an_evaluation():
     said = ["a b c", "a b", "", "a b c d", "x a b c"]
     lines = [("", "a b c"), ("", "a b c"), ("", "a"), ("", "a b"), ("", "a b c")]
-    scores = translation_scores(said, [target for _, target in lines], counted={})
+    found = translation_measures(said, [target for _, target in lines], counted={})
+    scores = [measure.score for measure in found]
     expected = [named(scores, name).value for name in ("token_accuracy", "exact_match")]
     assert accuracies(said, lines) == pytest.approx(expected, rel=1e-12)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -61,6 +62,14 @@ def test_a_task_trains_loads_scores_and_answers(task, data, tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["scores"]
     assert report["baselines"]
+    twin = tmp_path / "twin"
+    shutil.copytree(out, twin)
+    assert (
+        main(["compare", str(out), str(twin), f"--data={paths(task, data)['test']}", "--json"]) == 0
+    )
+    for measure in json.loads(capsys.readouterr().out)["measures"]:
+        again = measure["models"][str(twin)]
+        assert (again["difference"], again["p_randomisation"]) == (0.0, 1.0), measure["measure"]
     for name, use in task.uses.items():
         required = [field.is_required() for field in use.input.model_fields.values()]
         given = [f"{data}/asked.txt"] if use.by_line else ["the cat"] * sum(required)

@@ -93,9 +93,9 @@ class ToyModel(NetworkModel):
         return {"parameters": self.parameter_count()}
 
     def answering(self):
-        return {"compare": self._compared}
+        return {"distance": self._distances}
 
-    def _compared(self, blocks, options, source):
+    def _distances(self, blocks, options, source):
         row = 0
         for block in blocks:
             for given in block:
@@ -136,8 +136,8 @@ class Toy(Task[ToyRun, Numbers, ToyModel]):
     name = "toy"
     noun = "mean"
     settings = ToyRun
-    uses: ClassVar = {"compare": Use("How far numbers are from the mean.", options=ScaleOptions)}
-    examples = ("compare FOLDER numbers.txt",)
+    uses: ClassVar = {"distance": Use("How far numbers are from the mean.", options=ScaleOptions)}
+    examples = ("distance FOLDER numbers.txt",)
 
     def read(self, source, settings, options=None):
         lines = list(source.lines())
@@ -174,10 +174,10 @@ def test_one_entry_makes_a_task(tmp_path, monkeypatch, capsys):
     assert "# A mean\n" in (out / "README.md").read_text()
     assert main(["evaluate", str(out), str(numbers), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scores"][0]["value"] < 0.8
-    assert main(["compare", str(out), str(numbers), "--json", "--scale=2"]) == 0
+    assert main(["distance", str(out), str(numbers), "--json", "--scale=2"]) == 0
     rows = [json.loads(line)["difference"] for line in capsys.readouterr().out.splitlines()]
     assert rows[1] - rows[0] == pytest.approx(1.0)
-    assert main(["compare", str(out), str(numbers), "--scale=0"]) == 2
+    assert main(["distance", str(out), str(numbers), "--scale=0"]) == 2
     assert "scale is 0.0, but must be greater than 0" in capsys.readouterr().err
 
 

@@ -13,6 +13,7 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from unrolled.app.commands.compare import compare_models
 from unrolled.app.commands.demo import demo
 from unrolled.app.commands.evaluate import evaluate_command
 from unrolled.app.commands.export import export
@@ -34,6 +35,7 @@ def commands() -> dict[str, Callable[..., None]]:
         "demo": demo,
         "train": train,
         "evaluate": evaluate_command(),
+        "compare": compare_models,
         **{name: use_command(name) for name in uses()},
         "info": info,
         "export": export,

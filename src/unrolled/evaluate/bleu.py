@@ -6,7 +6,8 @@ BP              1 if c ≥ r, else exp(1 − r/c); c tokens of the candidates, r
                 references: of two as close, the shorter
 BLEU            BP · exp(Σ_{n=1..N} (1/N) log p_n), in 0..1; 0 where some p_n is 0 or c is 0
 
-Counts are summed over the corpus first: BLEU is no mean over sentences. Nothing is smoothed.
+Counts are summed over the corpus first: BLEU is no mean over sentences. Nothing is smoothed but
+where `smoothed` says so.
 For scores to report, see evaluate/translation.py.
 """
 
@@ -58,6 +59,20 @@ class Bleu:
     def value(self) -> float:
         """BLEU, 0 to 1."""
         return self.brevity_penalty * self.geometric_mean
+
+    @property
+    def smoothed(self) -> float:
+        """The same as reports have it (sacrebleu's "exp"): the k-th p_n of 0 counts 1/2^k right.
+
+        Still 0 where no token is right, or where the candidate has no n-gram of some order.
+        """
+        if not all(p.total for p in self.precisions) or not self.precisions[0].clipped:
+            return 0.0
+        missed, logs = 0, 0.0
+        for precision in self.precisions:
+            missed += not precision.clipped
+            logs += math.log((precision.clipped or 0.5**missed) / precision.total)
+        return self.brevity_penalty * math.exp(logs / len(self.precisions))
 
 
 @dataclass(frozen=True)
@@ -195,4 +210,7 @@ def _result(bleu: Bleu) -> str:
     product = " · ".join(f"p{precision.n}" for precision in bleu.precisions)
     numbers = " · ".join(f"{p.clipped}/{p.total}" if p.total else "0" for p in bleu.precisions)
     line = f"BLEU-{orders} = BP · ({product})^(1/{orders}) = "
-    return line + f"{bleu.brevity_penalty:.5g} · ({numbers})^(1/{orders}) = {bleu.value:.5f}"
+    line += f"{bleu.brevity_penalty:.5g} · ({numbers})^(1/{orders}) = {bleu.value:.5f}"
+    if not bleu.smoothed or bleu.value:
+        return line
+    return f"{line}\nwith the k-th 0 counted as 1/2^k, as in reports: {bleu.smoothed:.5f}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unrolled.evaluate.bootstrap import Floats, bootstrap
+from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.score import Score, signature
 from unrolled.text.labels import Targets
 
@@ -137,6 +138,30 @@ def label_scores(
         Score.of(name, found[name], recipe, higher_is_better=name != "ece")
         for name in sorted(measures, key=lambda name: name != first)  # the others keep their order
     ]
+
+
+def label_measures(
+    probabilities: Floats, targets: Targets, *, counted: Mapping[str, object], first: str
+) -> list[Measure]:
+    """The same scores, with what they are made of text by text."""
+    from scipy.sparse import csr_array, hstack
+
+    judged, K = Judged.of(probabilities, targets), probabilities.shape[1]
+    ones = np.ones((len(targets), 1))
+    parts = [ones, judged.exact[:, None], judged.right, judged.said, judged.true, judged.gaps]
+    counts = hstack([csr_array(part) for part in parts], format="csr")
+    measures, ends = SEVERAL if targets.ndim == 2 else ONE, np.cumsum([1, 1, K, K, K])
+
+    def value(name: str) -> Callable[[Floats], Floats]:
+        def of_sums(sums: Floats) -> Floats:
+            texts, exact, right, said, true, gaps = np.split(sums, ends, axis=1)
+            whole = Sums(texts[:, 0], exact[:, 0], right, said, true, gaps, judged.decisions)
+            return measures[name](whole)
+
+        return of_sums
+
+    scores = label_scores(probabilities, targets, counted=counted, first=first)
+    return [Measure(score, counts, value(score.name)) for score in scores]
 
 
 def _marks(labels: Targets, K: int) -> "csr_array":

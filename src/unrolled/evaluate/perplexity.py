@@ -6,13 +6,17 @@ bits/character  Σ nats / (log 2 · characters)            comparable over token
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.evaluate.bootstrap import Estimate, Floats, ratio
+from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.score import Score, signature
+
+MOST_NATS = 709.0  # whose exp is still a number
 
 
 class Counted(NamedTuple):
@@ -45,6 +49,31 @@ def perplexity_scores(
     ]
 
 
+def perplexity_measures(
+    nats: Floats,
+    tokens: NDArray[np.int64],
+    characters: Sequence[int],
+    counted: Counted,
+    *,
+    note: str = "",
+) -> list[Measure]:
+    """The same scores, with what they are made of: nats, tokens and characters of each line."""
+    counts = np.stack([nats, tokens, characters], axis=1).astype(np.float64)
+    scores = perplexity_scores(nats, tokens, counted, note=note)
+    return [Measure(score, counts, OF_SUMS[score.name]) for score in scores]
+
+
+def _cross_entropy(sums: Floats) -> Floats:
+    return np.asarray(sums[:, 0] / sums[:, 1])
+
+
+OF_SUMS: dict[str, Callable[[Floats], Floats]] = {  # of nats, tokens and characters (R, 3)
+    "perplexity": lambda sums: np.exp(np.minimum(_cross_entropy(sums), MOST_NATS)),
+    "cross_entropy": _cross_entropy,
+    "bits_per_character": lambda sums: np.asarray(sums[:, 0] / sums[:, 2] / math.log(2)),
+}
+
+
 def safe_exp(nats: float) -> float:
     """exp that ends at the largest numbers rather than in an exception."""
-    return math.exp(min(nats, 709.0))
+    return math.exp(min(nats, MOST_NATS))

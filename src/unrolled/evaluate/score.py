@@ -13,7 +13,9 @@ COMPARED = {  # what two scores must have in common to be compared
     "perplexity": TOKEN_COUNTS,
     "cross_entropy": TOKEN_COUNTS,
     "bits_per_character": ("lines", "characters"),
-    "bleu": (*EXAMPLES, "nrefs", "case", "tok", "smooth"),
+    "bleu": (*EXAMPLES, "nrefs", "case", "tok", "smooth", "order"),
+    "unknown_accuracy": (*EXAMPLES, "unknown"),
+    "token_accuracy": (*EXAMPLES, "level"),
     "chrf": (*EXAMPLES, "nrefs", "case", "nc", "nw", "space"),
 }
 LOWER_IS_BETTER = (  # of scores that were saved before they said so themselves
@@ -62,20 +64,31 @@ def interval_recipe(resampled: str) -> str:
 
 def better(first: Score, second: Score) -> bool:
     """Whether the first score is the better one; measures or counts that differ are refused."""
+    check_comparable(first, second)
+    if first.higher_is_better:
+        return first.value > second.value
+    return first.value < second.value
+
+
+def check_comparable(first: Score, second: Score) -> None:
+    """An error unless both are the same measure of the same things."""
     if first.name != second.name:
         raise ConfigError(
             f"{first.name} and {second.name} are unlike measures: compare equal ones."
         )
     mine, other = _pairs(first.signature), _pairs(second.signature)
-    for key in COMPARED.get(first.name, EXAMPLES):
+    for key in _compared(first.name, mine):
         if mine.get(key) != other.get(key):
             raise ConfigError(
                 f"two values of {first.name} cannot be compared: one counts {key}:{mine.get(key)}, "
                 f"the other {key}:{other.get(key)}. Score both models on the same tokens."
             )
-    if first.higher_is_better:
-        return first.value > second.value
-    return first.value < second.value
+
+
+def _compared(name: str, pairs: Mapping[str, str]) -> Sequence[str]:
+    """What must be the same; tokens of a level are the model's own, texts are the data's."""
+    own = name not in COMPARED and "level" in pairs
+    return [key for key in COMPARED.get(name, EXAMPLES) if not (own and key == "tokens")]
 
 
 def named(scores: Sequence[Score], name: str) -> Score:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.evaluate.bootstrap import Estimate, ratio
+from unrolled.evaluate.measure import Measure, ratio_measure
 from unrolled.evaluate.score import Score
 from unrolled.text.schemes import spans
 
@@ -38,14 +39,14 @@ class SpanCounts(NamedTuple):
         return 2.0 * right / max(1, found + gold)
 
 
-def span_scores(counts: SpanCounts, signature: str) -> list[Score]:
+def span_measures(counts: SpanCounts, signature: str) -> list[Measure]:
     """F1, precision and recall."""
     signature = f"{signature}|match:exact|average:micro"
     right, found, gold = counts
     return [
-        ratio_score("span_f1", 2 * right, found + gold, signature),
-        ratio_score("span_precision", right, found, signature),
-        ratio_score("span_recall", right, gold, signature),
+        ratio_of("span_f1", 2 * right, found + gold, signature),
+        ratio_of("span_precision", right, found, signature),
+        ratio_of("span_recall", right, gold, signature),
     ]
 
 
@@ -109,8 +110,9 @@ def by_sentence(marks: NDArray[np.bool_], lengths: Counts) -> Counts:
     return np.diff(ends, prepend=0)
 
 
-def ratio_score(name: str, amounts: Counts, counts: Counts, signature: str) -> Score:
+def ratio_of(name: str, amounts: Counts, counts: Counts, signature: str) -> Measure:
     """Σ amounts / Σ counts, 0 where nothing is counted; resampled over sentences that count."""
     rows = counts > 0
     nothing = Estimate(0.0, 0.0, 0.0)
-    return Score.of(name, ratio(amounts[rows], counts[rows]) if rows.any() else nothing, signature)
+    found = ratio(amounts[rows], counts[rows]) if rows.any() else nothing
+    return ratio_measure(Score.of(name, found, signature), amounts, counts)

@@ -6,6 +6,7 @@ chrf             chrF2 (Popović 2015, 2016): F of character n-grams to order 6,
 exact_match      the share of lines whose tokens are the reference's, all and no others
 token_accuracy   the places where output and reference have the same token, over the places of the
                  longer of the two: one token too many or left out shifts all that follow
+wer, cer, per    edits over the words or characters of the references: see evaluate/edits.py
 
 The intervals come from 1000 resamples of the lines. Each measure is a function of counts summed
 over lines, so that a resample is a sum with weights, and no text is scored twice.
@@ -14,15 +15,16 @@ over lines, so that a resample is a sum with weights, and no text is scored twic
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import not_one_of
-from unrolled.evaluate.bootstrap import RESAMPLES, Estimate, Floats, bootstrap, resamples
-from unrolled.evaluate.bootstrap import estimate as estimated
-from unrolled.evaluate.score import Score, interval_recipe, signature
+from unrolled.evaluate.bootstrap import Floats
+from unrolled.evaluate.edits import any_order_counts, edit_counts, error_rate
+from unrolled.evaluate.measure import Measure, Recipe, measured
+from unrolled.evaluate.score import interval_recipe, signature
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -36,26 +38,7 @@ Lines = Sequence[str]
 Split = Callable[[str], Sequence[str]]
 
 
-class PairedDifference(NamedTuple):
-    """BLEU of one system less that of another, on the same lines."""
-
-    difference: float
-    low: float  # of the 95 % interval
-    high: float
-    p_value: float  # how often a resample does not find the better one better (Koehn 2004)
-
-
-class Measure(NamedTuple):
-    """A score, and how to take it of other sums of the same counts."""
-
-    name: str
-    recipe: str
-    counts: Floats  # (N, …), a row a line
-    of_sums: Callable[[Floats], Floats]  # (R, …) -> (R,)
-    value: float | None = None  # where another's program has the last word
-
-
-def translation_scores(
+def translation_measures(
     outputs: Lines,
     references: Lines,
     *,
@@ -63,8 +46,8 @@ def translation_scores(
     first: str = "bleu",
     tokenize: str = "13a",
     split: Split = str.split,
-) -> list[Score]:
-    """Every measure of the outputs, with its recipe; the one named `first` comes first.
+) -> list[Measure]:
+    """Every measure of the outputs; the one named `first` comes first.
 
     `tokenize` is how sacrebleu cuts a text for BLEU: "none" if it is cut already. `split` is how
     it is cut for exact_match and token_accuracy. `counted` opens each signature.
@@ -73,28 +56,10 @@ def translation_scores(
     measures = [
         *_by_sacrebleu(outputs, references, counted, tokenize),
         *_by_tokens([*map(split, outputs)], [*map(split, references)], counted),
+        *_by_edits(outputs, references, counted),
     ]
-    measures.sort(key=lambda measure: measure.name != first)  # the others keep their order
-    return [_score(measure, len(outputs)) for measure in measures]
-
-
-def paired_difference(
-    outputs_a: Lines, outputs_b: Lines, references: Lines, *, tokenize: str = "13a"
-) -> PairedDifference:
-    """BLEU of a less BLEU of b by the paired bootstrap: both on the same resamples of the lines."""
-    _check_lines(outputs_a, references)
-    _check_lines(outputs_b, references)
-    metric = _bleu_metric(tokenize)
-    counts = [_bleu_counts(metric, outputs, references) for outputs in (outputs_a, outputs_b)]
-
-    def differences(weights: Floats) -> Floats:
-        a, b = (bleu(_summed(weights, count)) for count in counts)
-        return a - b
-
-    value = float(differences(np.ones((1, len(references))))[0])
-    drawn = np.concatenate([differences(weights) for weights in resamples(len(references))])
-    not_better = int(np.count_nonzero(drawn * np.sign(value) <= 0.0))
-    return PairedDifference(*estimated(value, drawn), (not_better + 1) / (RESAMPLES + 1))
+    measures.sort(key=lambda measure: measure.score.name != first)  # the others keep their order
+    return measures
 
 
 def _check_lines(outputs: Lines, references: Lines) -> None:
@@ -105,17 +70,6 @@ def _check_lines(outputs: Lines, references: Lines) -> None:
         )
 
 
-def _score(measure: Measure, lines: int) -> Score:
-    def sums(weights: Floats) -> Floats:
-        return _summed(weights, measure.counts)
-
-    found = bootstrap(sums, {measure.name: measure.of_sums}, lines)[measure.name]
-    if measure.value is not None:
-        low, high = min(found.low, measure.value), max(found.high, measure.value)
-        found = Estimate(measure.value, low, high)
-    return Score.of(measure.name, found, measure.recipe)
-
-
 # ------------------------------------------------------------------ n-grams
 
 
@@ -124,32 +78,44 @@ def _by_sacrebleu(
 ) -> tuple[Measure, Measure]:
     from sacrebleu.metrics.chrf import CHRF
 
-    words, letters = _bleu_metric(tokenize), CHRF(char_order=CHARACTERS, beta=BETA)
+    cut = bleu_tokens(tokenize)
+    said, true = ([cut(line) for line in lines] for lines in (outputs, references))
+    orders = bleu_orders(true)
+    words, letters = _bleu_metric(tokenize, orders), CHRF(char_order=CHARACTERS, beta=BETA)
     values = [metric.corpus_score(outputs, [references]).score for metric in (words, letters)]
     pairs = "|".join(f"{key}:{value}" for key, value in counted.items())
     prefix = f"{pairs}|{interval_recipe('lines')}|unrolled:{version('unrolled')}"
-    recipes = [f"{prefix}|{metric.get_signature()}" for metric in (words, letters)]
-    word_counts = _bleu_counts(words, outputs, references)
+    shorter = f"|order:{orders}" if orders < WORDS else ""
+    recipes = (
+        Recipe("bleu", f"{prefix}|{words.get_signature()}{shorter}"),
+        Recipe("chrf", f"{prefix}|{letters.get_signature()}"),
+    )
     return (
-        Measure("bleu", recipes[0], word_counts, bleu, values[0]),
-        Measure("chrf", recipes[1], chrf_counts(outputs, references), chrf, values[1]),
+        measured(recipes[0], ngram_counts(said, true, orders=orders), bleu, values[0]),
+        measured(recipes[1], chrf_counts(outputs, references), chrf, values[1]),
     )
 
 
-def _bleu_metric(tokenize: str) -> "BLEU":
+def bleu_orders(references: Sequence[Sequence[str]]) -> int:
+    """The longest n-grams that BLEU counts: 4, or fewer where no reference has so many tokens.
+
+    Else the best output possible, which is the reference, would have a BLEU of 0.
+    """
+    return min(WORDS, max(1, *map(len, references)))
+
+
+def bleu_tokens(tokenize: str) -> Split:
+    """How sacrebleu cuts a text into the tokens that BLEU counts."""
+    cut = _bleu_metric(tokenize, WORDS).tokenizer
+    return lambda line: cut(line.rstrip()).split()
+
+
+def _bleu_metric(tokenize: str, orders: int) -> "BLEU":
     from sacrebleu.metrics.bleu import BLEU
 
     if tokenize not in TOKENIZERS:
         raise not_one_of("tokenize", tokenize, TOKENIZERS)
-    return BLEU(tokenize=tokenize, force=True, max_ngram_order=WORDS)  # force: without warnings
-
-
-def _bleu_counts(metric: "BLEU", outputs: Lines, references: Lines) -> Floats:
-    said, true = (
-        [metric.tokenizer(line.rstrip()).split() for line in lines]
-        for lines in (outputs, references)
-    )
-    return ngram_counts(said, true, orders=WORDS)
+    return BLEU(tokenize=tokenize, force=True, max_ngram_order=orders)  # force: without warnings
 
 
 def chrf_counts(outputs: Lines, references: Lines) -> Floats:
@@ -228,8 +194,8 @@ def _by_tokens(
     exact = np.stack([counts[:, 0] == counts[:, 1], np.ones(len(counts))], axis=1)
     recipe = signature({**counted, "places": "longer"}, resampled="lines")
     return (
-        Measure("exact_match", recipe, exact, share),
-        Measure("token_accuracy", recipe, counts, share),
+        measured(Recipe("exact_match", recipe), exact, share),
+        measured(Recipe("token_accuracy", recipe), counts, share),
     )
 
 
@@ -243,6 +209,24 @@ def share(sums: Floats) -> Floats:
     return np.where(whole > 0, right / np.maximum(whole, 1.0), 1.0)  # (R,)
 
 
-def _summed(weights: Floats, counts: Floats) -> Floats:
-    """Counts (N, …) summed over lines that count `weights` (R, N) times: (R, …)."""
-    return np.asarray(np.tensordot(weights, counts, axes=1))
+# ------------------------------------------------------------------ edits
+
+
+def _by_edits(
+    outputs: Lines, references: Lines, counted: Mapping[str, object]
+) -> tuple[Measure, ...]:
+    said, true = ([line.split() for line in lines] for lines in (outputs, references))
+    letters = ([" ".join(words) for words in lines] for lines in (said, true))
+    kinds = {
+        "wer": ({"unit": "word"}, edit_counts(said, true)),
+        "cer": ({"unit": "character"}, edit_counts(*letters)),
+        "per": ({"unit": "word", "place": "any"}, any_order_counts(said, true)),
+    }
+    return tuple(
+        measured(
+            Recipe(name, signature({**counted, **how}, resampled="lines"), higher_is_better=False),
+            counts,
+            error_rate,
+        )
+        for name, (how, counts) in kinds.items()
+    )

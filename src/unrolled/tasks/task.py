@@ -16,6 +16,7 @@ from unrolled.text.source import Fingerprint, Source
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from unrolled.evaluate.measure import Measure
     from unrolled.store.manifest import Content
     from unrolled.training.job import Job
 
@@ -155,6 +156,13 @@ class Task(ABC, Generic[S, D, M]):
     @abstractmethod
     def evaluate(self, model: M, data: D, options: Any) -> Shown:
         """Scores beside the baselines', or what else the options ask for."""
+
+    def measures(self, model: M, data: D) -> "list[Measure]":
+        """The model's scores with what they are made of, example by example: to be compared.
+
+        None where they cannot be taken apart.
+        """
+        return []
 
     def inputs(
         self, lines: Iterable[str], use: str, options: Any, *, source: Path | str

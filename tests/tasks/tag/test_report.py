@@ -10,7 +10,7 @@ from unrolled.evaluate.spans import (
     confusions,
     right_words,
     span_counts,
-    span_scores,
+    span_measures,
 )
 from unrolled.tasks.tag.data import TaggedData
 from unrolled.tasks.tag.report import tagging_scores
@@ -40,7 +40,7 @@ def values(scores: list[Score]) -> dict[str, float]:
 def test_spans_are_right_if_words_and_label_are():
     counts = span_counts(GOLD, FOUND)
     assert [part.tolist() for part in counts] == [[1, 0, 0], [2, 1, 0], [2, 1, 0]]
-    scores = values(span_scores(counts, "tokens:7"))
+    scores = values([measure.score for measure in span_measures(counts, "tokens:7")])
     assert scores == pytest.approx(
         {"span_f1": 2 / 6, "span_precision": 1 / 3, "span_recall": 1 / 3}, abs=1e-15
     )

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from unrolled.evaluate.bootstrap import Floats
-from unrolled.evaluate.labels import ONE, Judged, label_scores
+from unrolled.evaluate.labels import ONE, Judged, label_measures, label_scores
+from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.report import Report
 from unrolled.tasks.classify.baselines import majority
 from unrolled.tasks.classify.data import LabelledData
@@ -25,21 +26,30 @@ TIE = 0.001  # what nats may add to the share of wrong labels
 
 def evaluate_labelled(model: ClassifyModel, data: LabelledData) -> Report:
     """Scores of a model on examples, beside the baselines'."""
-    encoded = data.encoded
-    counted = {
-        "examples": len(encoded),
-        "tokens": encoded.tokens,
-        "unknown": encoded.unknown,
-        "level": model.settings.tokens.level,
-        "labels": len(model.labels),
-    }
-    first = first_measure(model)
+    encoded, counted, first = data.encoded, _counted(model, data), first_measure(model)
     own = model.encoded_probabilities(encoded)
     scores = {
         name: label_scores(probabilities, data.targets, counted=counted, first=first)
         for name, probabilities in {"model": own, **baselines(model, encoded)}.items()
     }
     return Report.of(scores, details(own, data.targets, model.labels))
+
+
+def measured_labels(model: ClassifyModel, data: LabelledData) -> list[Measure]:
+    """The model's scores, with what they are made of."""
+    own, first = model.encoded_probabilities(data.encoded), first_measure(model)
+    return label_measures(own, data.targets, counted=_counted(model, data), first=first)
+
+
+def _counted(model: ClassifyModel, data: LabelledData) -> dict[str, object]:
+    encoded = data.encoded
+    return {
+        "examples": len(encoded),
+        "tokens": encoded.tokens,
+        "unknown": encoded.unknown,
+        "level": model.settings.tokens.level,
+        "labels": len(model.labels),
+    }
 
 
 def first_measure(model: ClassifyModel) -> str:

@@ -10,6 +10,7 @@ from unrolled.tasks.task import Task, Use
 from unrolled.text.source import Source
 
 if TYPE_CHECKING:
+    from unrolled.evaluate.measure import Measure
     from unrolled.tasks.classify.data import Examples
     from unrolled.tasks.classify.job import ClassifyJob
     from unrolled.tasks.classify.model import ClassifyModel
@@ -46,3 +47,9 @@ class Classify(Task[ClassifyRun, "Examples", "ClassifyModel"]):
         from unrolled.tasks.classify.report import evaluate_labelled
 
         return evaluate_labelled(model, LabelledData.of(model.labels, model.reader, data))
+
+    def measures(self, model: "ClassifyModel", data: "Examples") -> "list[Measure]":
+        from unrolled.tasks.classify.data import LabelledData
+        from unrolled.tasks.classify.report import measured_labels
+
+        return measured_labels(model, LabelledData.of(model.labels, model.reader, data))

@@ -11,6 +11,7 @@ from unrolled.tasks.task import Format, Task
 from unrolled.text.source import Source
 
 if TYPE_CHECKING:
+    from unrolled.evaluate.measure import Measure
     from unrolled.tasks.ngram.data import StreamedText
     from unrolled.tasks.ngram.job import NgramJob
     from unrolled.tasks.ngram.model import NgramLanguageModel
@@ -46,6 +47,11 @@ class Ngram(Task[NgramRun, "StreamedText", "NgramLanguageModel"]):
         from unrolled.tasks.shared.language_report import evaluate_language
 
         return evaluate_language(model, data, source=data.path)
+
+    def measures(self, model: "NgramLanguageModel", data: "StreamedText") -> "list[Measure]":
+        from unrolled.tasks.shared.language_report import measured_language
+
+        return measured_language(model, data, source=data.path)
 
     def formats(self) -> "Mapping[str, Format[NgramLanguageModel]]":
         from unrolled.tasks.ngram.model import read_arpa, write_arpa

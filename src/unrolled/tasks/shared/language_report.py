@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import DataError
-from unrolled.evaluate.perplexity import Counted, perplexity_scores
+from unrolled.evaluate.measure import Measure
+from unrolled.evaluate.perplexity import Counted, perplexity_measures, perplexity_scores
 from unrolled.evaluate.report import Report
 from unrolled.tasks.shared.language_answers import no_chance
 from unrolled.tasks.shared.language_model import LanguageModel
@@ -37,14 +38,7 @@ def evaluate_encoded(
     lines: Iterable[str] = (),
 ) -> Report:
     """The same, on text that is encoded already; `lines` are what `kept_for_names` made of it."""
-    counted = Counted(
-        lines=len(encoded),
-        tokens=len(encoded.ids),
-        unknown=encoded.unknown,
-        characters=encoded.characters,
-        level=model.settings.tokens.level,
-        context=model.settings.model.context,
-    )
+    counted = _counted(model, encoded)
     nats = possible_nats(model, encoded, source=source, lines=lines)
     by_line = np.add.reduceat(nats, encoded.starts)
     scores = perplexity_scores(by_line, encoded.lengths, counted, note=model.network.recipe)
@@ -61,6 +55,29 @@ def evaluate_encoded(
         for name, baseline in known_baselines(model.encoder.vocabulary).items()
     }
     return Report(scores, baselines)
+
+
+def measured_language(
+    model: LanguageModel, lines: Iterable[str], *, source: Path | str
+) -> list[Measure]:
+    """The model's scores on a text, with what they are made of line by line."""
+    lines = list(lines)
+    encoded = encode_known(model, lines, source=source)
+    nats = possible_nats(model, encoded, source=source, lines=lines)
+    by_line, characters = np.add.reduceat(nats, encoded.starts), [len(line) + 1 for line in lines]
+    counted, note = _counted(model, encoded), model.network.recipe
+    return perplexity_measures(by_line, encoded.lengths, characters, counted, note=note)
+
+
+def _counted(model: LanguageModel, encoded: EncodedLines) -> Counted:
+    return Counted(
+        lines=len(encoded),
+        tokens=len(encoded.ids),
+        unknown=encoded.unknown,
+        characters=encoded.characters,
+        level=model.settings.tokens.level,
+        context=model.settings.model.context,
+    )
 
 
 def possible_nats(

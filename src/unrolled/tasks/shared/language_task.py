@@ -10,6 +10,7 @@ from unrolled.tasks.task import Task
 from unrolled.text.source import Source
 
 if TYPE_CHECKING:
+    from unrolled.evaluate.measure import Measure
     from unrolled.tasks.shared.language_model import LanguageModel
     from unrolled.tasks.shared.lines import Lines
     from unrolled.training.job import Job
@@ -35,3 +36,8 @@ class LanguageTask(Task[TextRun, "Lines", "LanguageModel"]):
         from unrolled.tasks.shared.language_report import evaluate_language
 
         return evaluate_language(model, data.lines, source=data.source)
+
+    def measures(self, model: "LanguageModel", data: "Lines") -> "list[Measure]":
+        from unrolled.tasks.shared.language_report import measured_language
+
+        return measured_language(model, data.lines, source=data.source)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.report import Report
 from unrolled.evaluate.score import Score, signature
 from unrolled.evaluate.spans import (
@@ -18,10 +19,10 @@ from unrolled.evaluate.spans import (
     by_sentence,
     by_tag,
     confusions,
-    ratio_score,
+    ratio_of,
     right_words,
     span_counts,
-    span_scores,
+    span_measures,
 )
 from unrolled.tasks.tag.data import TaggedData
 from unrolled.tasks.tag.model import TagModel
@@ -80,16 +81,21 @@ def in_sentences(model: TagModel, ids: NDArray[Any], data: TaggedData) -> list[l
 
 def tagging_scores(predicted: TagRows, data: TaggedData) -> list[Score]:
     """Spans first where there are any, then words."""
+    return [measure.score for measure in tagging_measures(predicted, data)]
+
+
+def tagging_measures(predicted: TagRows, data: TaggedData) -> list[Measure]:
+    """The same, with what the scores are made of sentence by sentence."""
     right, lengths = right_words(data.gold, predicted), data.encoded.lengths
     recipe = _recipe(data)
-    scores = [ratio_score("accuracy", by_sentence(right, lengths), lengths, recipe)]
+    words = [ratio_of("accuracy", by_sentence(right, lengths), lengths, recipe)]
     if data.unknown.any():
         amounts = by_sentence(right & data.unknown, lengths)
         counts = by_sentence(data.unknown, lengths)
-        scores.append(ratio_score("unknown_accuracy", amounts, counts, recipe))
+        words.append(ratio_of("unknown_accuracy", amounts, counts, recipe))
     if data.scheme is None:
-        return scores
-    return [*span_scores(span_counts(data.gold, predicted), recipe), *scores]
+        return words
+    return [*span_measures(span_counts(data.gold, predicted), recipe), *words]
 
 
 def _recipe(data: TaggedData) -> str:

@@ -11,6 +11,7 @@ from unrolled.tasks.task import Task, Use
 from unrolled.text.source import Source
 
 if TYPE_CHECKING:
+    from unrolled.evaluate.measure import Measure
     from unrolled.tasks.tag.data import Sentences
     from unrolled.tasks.tag.job import TagJob
     from unrolled.tasks.tag.model import TagModel
@@ -57,3 +58,9 @@ class Tag(Task[TagRun, "Sentences", "TagModel"]):
 
         check_overlap(model.tags, data.sentences, source=data.source)
         return evaluate_tagged(model, prepared(model, data.sentences))
+
+    def measures(self, model: "TagModel", data: "Sentences") -> "list[Measure]":
+        from unrolled.tasks.tag.report import predicted_tags, prepared, tagging_measures
+
+        ready = prepared(model, data.sentences)
+        return tagging_measures(predicted_tags(model, ready), ready)

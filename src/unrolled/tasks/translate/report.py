@@ -7,11 +7,12 @@ import torch
 
 from unrolled.errors import ConfigError
 from unrolled.evaluate.bleu import BleuSteps, as_text, explain
+from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.perplexity import safe_exp
 from unrolled.evaluate.report import Report
 from unrolled.evaluate.score import Score
 from unrolled.evaluate.shown import Shown
-from unrolled.evaluate.translation import translation_scores
+from unrolled.evaluate.translation import bleu_orders, bleu_tokens, translation_measures
 from unrolled.tasks.translate.audit import audit_widths
 from unrolled.tasks.translate.data import PairData, Pairs
 from unrolled.tasks.translate.model import BATCH_TOKENS, TranslateModel
@@ -49,7 +50,20 @@ def evaluate_pairs(
 def output_scores(
     model: TranslateModel, outputs: Sequence[str], pairs: Sequence[Pair], search: Search
 ) -> list[Score]:
-    """BLEU, chrF, exact match and token accuracy of outputs."""
+    """BLEU, chrF, exact match, token accuracy and error rates of outputs."""
+    return [measure.score for measure in output_measures(model, outputs, pairs, search)]
+
+
+def measured_pairs(model: TranslateModel, pairs: Sequence[Pair]) -> list[Measure]:
+    """The same of what a model makes of pairs, with what the scores are made of."""
+    found = model.translate([pair.source for pair in pairs])
+    return output_measures(model, [outputs[0].text for outputs in found], pairs, DEFAULT)
+
+
+def output_measures(
+    model: TranslateModel, outputs: Sequence[str], pairs: Sequence[Pair], search: Search
+) -> list[Measure]:
+    """Measures of outputs that a search found."""
     tokens = model.settings.tokens
     counted = {
         "examples": len(pairs),
@@ -58,14 +72,19 @@ def output_scores(
         "alpha": f"{search.alpha:g}",
         "stop": search.stop,
     }
-    return translation_scores(
+    return translation_measures(
         outputs,
         [pair.target for pair in pairs],
         counted=counted,
         first="exact_match" if tokens.level == "char" else "bleu",
-        tokenize="none" if tokens.pretokenised else "13a",
+        tokenize=bleu_tokeniser(model),
         split=model.target.tokeniser.split,
     )
+
+
+def bleu_tokeniser(model: TranslateModel) -> str:
+    """How sacrebleu is to cut a model's outputs: not at all where they are cut already."""
+    return "none" if model.settings.tokens.pretokenised else "13a"
 
 
 def dev_measure(model: TranslateModel, data: PairData) -> Dev:
@@ -97,6 +116,7 @@ class ExplainedBleu(NamedTuple):
             "precisions": precisions,
             "brevity_penalty": bleu.brevity_penalty,
             "bleu": bleu.value,
+            "smoothed": bleu.smoothed,
         }
 
     def chart(self) -> Any:
@@ -107,11 +127,13 @@ class ExplainedBleu(NamedTuple):
 def explained_bleu(
     model: TranslateModel, data: Pairs, number: int, search: Search
 ) -> ExplainedBleu:
-    """BLEU of the pair of that number, counted from 1."""
+    """BLEU of the pair of that number, counted from 1, of the tokens that reports count."""
     if number > len(data.pairs):
         raise ConfigError(
             f"--explain-bleu is {number}, but {data.source} has {len(data.pairs)} pairs."
         )
     pair = data.pairs[number - 1]
     ((found, *_),) = model.translate([pair.source], search)
-    return ExplainedBleu(pair.source, explain(found.text.split(), [pair.target.split()]))
+    cut = bleu_tokens(bleu_tokeniser(model))
+    said, true = cut(found.text), cut(pair.target)
+    return ExplainedBleu(pair.source, explain(said, [true], orders=bleu_orders([true])))

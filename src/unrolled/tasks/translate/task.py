@@ -19,6 +19,7 @@ from unrolled.tasks.translate.settings import (
 from unrolled.text.source import Source
 
 if TYPE_CHECKING:
+    from unrolled.evaluate.measure import Measure
     from unrolled.tasks.translate.data import Pairs
     from unrolled.tasks.translate.job import TranslateJob
     from unrolled.tasks.translate.model import TranslateModel
@@ -69,6 +70,11 @@ class Translate(Task[TranslateRun, "Pairs", "TranslateModel"]):
         from unrolled.tasks.translate.report import evaluate_translation
 
         return evaluate_translation(model, data, options)
+
+    def measures(self, model: "TranslateModel", data: "Pairs") -> "list[Measure]":
+        from unrolled.tasks.translate.report import measured_pairs
+
+        return measured_pairs(model, data.pairs)
 
 
 def _languages_in_force(
