@@ -77,3 +77,20 @@ def test_what_cannot_be_asked(capsys, arguments, message):
     code, _, err = run(capsys, *arguments)
     assert code == 2
     assert message in err
+
+
+def test_factors_of_a_text(capsys, tmp_path):
+    path = tmp_path / "heat.svg"
+    code, out, _ = run(capsys, "bptt", "abba", "--cell", "lstm", "--out", path)
+    assert code == 0
+    assert "∂s_2/∂s_1" in out
+    assert "lstm tanh none" in out
+    assert path.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_graph_is_printed_and_drawn(capsys, tmp_path):
+    path = tmp_path / "graph.svg"
+    code, out, _ = run(capsys, "graph", "--out", path)
+    assert code == 0
+    assert out.splitlines()[-1].startswith("L ")
+    assert path.exists()

@@ -8,6 +8,8 @@ from unrolled.charts.attention import alignment_links, attention_map
 from unrolled.charts.beam import BeamNode, beam_tree
 from unrolled.charts.cells import surprise, token_shares
 from unrolled.charts.deviations import deviations
+from unrolled.charts.graph import computation_graph
+from unrolled.charts.heat import heat_map
 from unrolled.charts.lines import curves, gradient_curve, length_curve, width_curve
 from unrolled.charts.loss import loss_curve
 from unrolled.charts.page import save, stack
@@ -18,10 +20,12 @@ __all__ = [
     "alignment_links",
     "attention_map",
     "beam_tree",
+    "computation_graph",
     "confusion",
     "curves",
     "deviations",
     "gradient_curve",
+    "heat_map",
     "length_curve",
     "loss_curve",
     "save",

@@ -40,10 +40,49 @@ def _equations(options: EquationOptions, tell: Tell) -> Shown:
     return verdicts(entries(note=options.note, id=options.id), tell)
 
 
+class BpttOptions(Section):
+    """Of `lab bptt`."""
+
+    text: str = Field(description="The characters that are read and predicted.")
+    cell: str = Field("rnn", description="rnn, gru or lstm; variants as in “gru before write”.")
+    hidden: int = Field(2, ge=1, le=64, description="Units of the network.")
+    seed: int = Field(1, ge=0, lt=2**63, description="Where chance begins.")
+
+
+def _bptt(options: BpttOptions, tell: Tell) -> Shown:
+    from unrolled.lab.bptt import Shown, small_run
+
+    run = small_run(options.text, options.cell, hidden=options.hidden, seed=options.seed)
+    return Shown(run)
+
+
+class GraphOptions(Section):
+    """Of `lab graph`."""
+
+    seed: int = Field(3, ge=0, lt=2**63, description="Where chance begins.")
+
+
+def _graph(options: GraphOptions, tell: Tell) -> Shown:
+    from unrolled.lab.graph import ShownGraph
+    from unrolled.lab.net import small_net
+
+    return ShownGraph(small_net(seed=options.seed))
+
+
 STUDIES: Mapping[str, Study] = {
     "equations": Study(
         "Run every equation of the notes and show every erratum by a number.",
         EquationOptions,
         _equations,
+    ),
+    "bptt": Study(
+        "Back-propagation through time of a text, factor by factor, to check by pencil.",
+        BpttOptions,
+        _bptt,
+    ),
+    "graph": Study(
+        "The computation graph of a net of three layers: values and adjoints.",
+        GraphOptions,
+        _graph,
     ),
 }
