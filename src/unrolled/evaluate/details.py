@@ -15,7 +15,9 @@ Mistake = tuple[str, str, int]  # the right label, the one that was given, how o
 
 
 def detail_tables(details: Mapping[str, Any]) -> Iterator[str]:
-    """Rates of each label, then what was taken for what; nothing where a report has neither."""
+    """What a temperature does, rates of each label, what was taken for what: as far as known."""
+    if scaled := details.get("calibration"):
+        yield "Calibrated: ece {ece_before:.4f} before, {ece_after:.4f} after".format(**scaled)
     for name, kind in KINDS.items():
         if rates := details.get(name):
             more = f"The {MOST_LABELS} most frequent of {len(rates)} {kind}s; --json has all."

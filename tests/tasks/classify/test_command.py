@@ -62,6 +62,24 @@ def test_json_is_one_object_a_line(capsys):
     assert set(several) == {"text", "labels"}
 
 
+def test_all_labels_come_with_their_probabilities_the_likeliest_first(capsys):
+    classifier = model()
+    rows = classifier.probabilities(TEXTS)
+    lines = printed(capsys, classifier, TEXTS, all_labels=True)
+    for line, p in zip(lines, rows, strict=True):
+        label, most, other, least = line.split("\t")
+        assert (label, other) == tuple(ONE.names[k] for k in np.argsort(-p))
+        assert (most, least) == tuple(f"{value:.4f}" for value in -np.sort(-p))
+    row = json.loads(printed(capsys, classifier, TEXTS[:1], all_labels=True, json=True)[0])
+    expected = dict(zip(ONE.names, rows[0].tolist(), strict=True))
+    assert row["probabilities"] == pytest.approx(expected, abs=1e-6)
+    assert next(iter(row["probabilities"])) == row["label"]
+    several = json.loads(printed(capsys, model(SEVERAL), ["a"], all_labels=True, json=True)[0])
+    assert set(several["probabilities"]) == {"a", "b"}
+    with pytest.raises(ValueError, match="--explain and --all-labels were given"):
+        printed(capsys, classifier, TEXTS, all_labels=True, explain=True)
+
+
 def test_results_stream_as_the_lines_come(capsys):
     seen = []
 

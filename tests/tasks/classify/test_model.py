@@ -244,7 +244,7 @@ def test_predictions_are_the_likeliest_label_or_all_above_one_half():
 def test_a_text_beyond_all_measure_is_named_by_its_line():
     model = build()
     with pytest.raises(DataError, match=rf"in\.txt, line 9: the text has {MAX_TOKENS + 1} tokens"):
-        model.predict(["x", "x " * (MAX_TOKENS + 1)], source="in.txt", lines=[8, 9])
+        model.probabilities(["x", "x " * (MAX_TOKENS + 1)], source="in.txt", lines=[8, 9])
 
 
 def test_a_long_text_is_read():

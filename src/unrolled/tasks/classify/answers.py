@@ -52,6 +52,7 @@ class Labelled:
     prediction: Prediction
     explained: bool
     multi_label: bool
+    every: Prediction | None = None  # all labels, where they are asked for
     remarks: tuple[str, ...] = ()
 
     @cached_property
@@ -60,9 +61,12 @@ class Labelled:
         return self.model.explain(self.given)
 
     def text(self) -> str:
-        """The label and its probability; or that, then a row a token and a blank line."""
+        """The label and its probability; or all of them, or that and then a row a token."""
         if self.explained:
             return reasons(self.explanation)
+        if self.every is not None:
+            pairs = zip(*self.every, strict=True)
+            return "\t".join(f"{label}\t{p:.4f}" for label, p in pairs)
         probabilities = (f"{p:.4f}" for p in self.prediction.probabilities)
         return "\t".join([BETWEEN.join(self.prediction.labels), BETWEEN.join(probabilities)])
 
@@ -71,10 +75,18 @@ class Labelled:
         if self.explained:
             reason = self.explanation
             return {"text": self.given, **reason._asdict(), "shares": reason.shares}
+        return {"text": self.given, **self._labels(), **self._every()}
+
+    def _labels(self) -> dict[str, Any]:
         labels, probabilities = self.prediction
         if self.multi_label:
-            return {"text": self.given, "labels": dict(zip(labels, probabilities, strict=True))}
-        return {"text": self.given, "label": labels[0], "probability": probabilities[0]}
+            return {"labels": dict(zip(labels, probabilities, strict=True))}
+        return {"label": labels[0], "probability": probabilities[0]}
+
+    def _every(self) -> dict[str, Any]:
+        if self.every is None:
+            return {}
+        return {"probabilities": dict(zip(*self.every, strict=True))}
 
     def chart(self) -> Any:
         """The tokens' shares: of the attention if there is any, and of the gradient."""

@@ -9,6 +9,7 @@ import torch
 
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
+from unrolled.tasks.classify import calibration
 from unrolled.tasks.classify.baselines import MAX_NUMBERS, Baselines, BaselineSizes
 from unrolled.tasks.classify.data import Examples, LabelledData
 from unrolled.tasks.classify.linear import fit_linear
@@ -27,7 +28,9 @@ from unrolled.text.labels import Labels
 from unrolled.text.tokens import SPECIALS
 from unrolled.training.clock import Dev
 from unrolled.training.in_memory import fit_in_memory
-from unrolled.training.job import Reports, StepJob
+from unrolled.training.job import Fitted, Reports, StepJob
+from unrolled.training.run_folder import RunFolder
+from unrolled.training.watch import Watch
 
 MEAN_MODEL = {"kind": "mean", "embedding_size": 50, "dropout": 0.2, "characters": "none"}
 MEAN_TRAIN = {"learning_rate": 0.01, "batch_tokens": 2048, "epochs": 10, "schedule": "cosine"}
@@ -92,7 +95,14 @@ class ClassifyJob(StepJob[ClassifyModel]):
     def reports(self, model: ClassifyModel) -> Reports:
         """Scores of a finished model on the dev data and, where there are any, the test data."""
         files = {"dev": self.dev_examples, "test": self.test_examples}
-        return Reports({name: evaluate_labelled(model, d) for name, d in files.items() if d})
+        reports = {name: evaluate_labelled(model, d) for name, d in files.items() if d}
+        found = reports["dev"].details.get("calibration")
+        return Reports(reports, {"calibration": calibration.note(found)} if found else {})
+
+    def fit(self, run: RunFolder, watch: Watch) -> Fitted[ClassifyModel]:
+        """Train to the end, then see to it that probabilities can be believed."""
+        fitted = super().fit(run, watch)
+        return fitted._replace(model=calibration.calibrated(fitted.model, self.dev_examples))
 
 
 def classify_job(

@@ -1,9 +1,11 @@
 """Classifiers as a user meets them: texts in, labels, probabilities and reasons out."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from reprlib import repr as short
+from typing import Any, Self, overload
 
 import numpy as np
 import torch
@@ -23,9 +25,13 @@ from unrolled.tasks.classify.reader import (
 )
 from unrolled.tasks.classify.settings import ClassifyRun, PredictOptions
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks
 from unrolled.text.labels import LABELS_FILE, Labels
+from unrolled.text.vocabulary import parse_object
 
+CALIBRATION_FILE = "calibration.json"
+TEMPERATURES = (0.01, 100.0)
 BATCH_TOKENS = 8192  # tokens read at once
 YES = 0.5  # where a text may have several labels, it has those that are at least so probable
 
@@ -39,6 +45,7 @@ class ClassifyModel(NetworkModel):
     reader: TextReader
     network: ClassifyNetwork
     baselines: Baselines | None = None
+    temperature: float = 1.0  # what logits are divided by: see calibration.py
 
     @classmethod
     def create(
@@ -70,7 +77,8 @@ class ClassifyModel(NetworkModel):
         reader = reader_from_files(settings, files)
         size = len(reader.vocabulary)
         baselines = Baselines.from_files(files, labels, vocabulary_size=size)
-        return cls.create(settings, labels, reader, baselines)
+        made = cls.create(settings, labels, reader, baselines)
+        return replace(made, temperature=_temperature(files))
 
     def parts(self) -> Sequence[tuple[str, nn.Module]]:
         """The network, and the tables of the baselines."""
@@ -78,12 +86,16 @@ class ClassifyModel(NetworkModel):
         return [("", self.network), *beside]
 
     def files(self) -> dict[str, bytes]:
-        """Vocabularies, labels, and how large the baselines are."""
+        """Vocabularies, labels, how large the baselines are, and the temperature if any."""
         return {
             **self.reader.files(),
             LABELS_FILE: self.labels.to_json().encode(),
             **(self.baselines.files() if self.baselines else {}),
+            **({} if self.temperature == 1.0 else {CALIBRATION_FILE: self._calibration()}),
         }
+
+    def _calibration(self) -> bytes:
+        return (json.dumps({"temperature": self.temperature}) + "\n").encode()
 
     def about(self) -> dict[str, Any]:
         """Sizes that a user would ask for, by name."""
@@ -104,10 +116,11 @@ class ClassifyModel(NetworkModel):
         for block in blocks:
             texts = [given.text for given in block]
             rows = range(first, first + len(texts))
-            predictions = self.predict(texts, source=source, lines=rows)
-            for row, text, prediction in zip(rows, texts, predictions, strict=True):
-                multi_label = self.labels.multi_label
-                yield Labelled(self, row, text, prediction, options.explain, multi_label)
+            found = self.probabilities(texts, source=source, lines=rows)
+            for row, text, p in zip(rows, texts, found, strict=True):
+                every = self.ranked(p) if options.all_labels else None
+                prediction, multi_label = self.prediction(p), self.labels.multi_label
+                yield Labelled(self, row, text, prediction, options.explain, multi_label, every)
             first += len(texts)
 
     def probabilities(
@@ -121,24 +134,33 @@ class ClassifyModel(NetworkModel):
         encoded = self.reader.encode(texts, source=source, lines=lines)
         return self.encoded_probabilities(encoded)
 
-    @torch.inference_mode()
     def encoded_probabilities(self, encoded: EncodedTexts) -> NDArray[np.float64]:
         """The same for texts that are encoded already."""
+        return self.of_logits(self.encoded_logits(encoded), self.temperature)
+
+    @torch.inference_mode()
+    def encoded_logits(self, encoded: EncodedTexts) -> NDArray[np.float64]:
+        """What the network says of them before any softmax: (N, K)."""
         result = np.zeros((len(encoded), len(self.labels)))
         for rows, batch in TextBatches(encoded, batch_tokens=BATCH_TOKENS).in_order():
-            result[rows] = self.network.probabilities(self.network(batch).logits).numpy()
+            result[rows] = self.network(batch).logits.numpy()
         return result
 
-    def predict(
-        self,
-        texts: Sequence[str],
-        *,
-        source: Path | str = "<texts>",
-        lines: Sequence[int] | None = None,
-    ) -> list[Prediction]:
-        """What the model says of each text."""
-        rows = self.probabilities(texts, source=source, lines=lines)
-        return [self.prediction(row) for row in rows]
+    def of_logits(self, logits: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+        """Probabilities (N, K) of logits."""
+        scaled = torch.from_numpy(logits) / temperature
+        return np.asarray(self.network.probabilities(scaled).numpy())
+
+    @overload
+    def predict(self, texts: str) -> Prediction: ...  # type: ignore[overload-overlap]  # a string is strings, too
+
+    @overload
+    def predict(self, texts: Iterable[str]) -> list[Prediction]: ...
+
+    def predict(self, texts: str | Iterable[str]) -> Prediction | list[Prediction]:
+        """What the model says of a text, or of each of several."""
+        found = [self.prediction(row) for row in self.probabilities(text_list(texts))]
+        return found[0] if isinstance(texts, str) else found
 
     def prediction(self, probabilities: NDArray[np.float64]) -> Prediction:
         """The labels that probabilities (K,) speak for."""
@@ -147,6 +169,12 @@ class ClassifyModel(NetworkModel):
             chosen = np.flatnonzero(probabilities >= YES).tolist()
         names = tuple(self.labels.names[k] for k in chosen)
         return Prediction(names, tuple(float(probabilities[k]) for k in chosen))
+
+    def ranked(self, probabilities: NDArray[np.float64]) -> Prediction:
+        """Every label with its probability (K,), the likeliest first."""
+        order = np.argsort(-probabilities, kind="stable").tolist()
+        names = tuple(self.labels.names[k] for k in order)
+        return Prediction(names, tuple(float(probabilities[k]) for k in order))
 
     def explain(self, text: str, *, label: str | None = None) -> Explanation:
         """Each token's part in what is said of a text, for a label or for the likeliest one."""
@@ -157,9 +185,10 @@ class ClassifyModel(NetworkModel):
         vectors.requires_grad_()
         with torch.enable_grad():
             reading = self.network.read(vectors, batch.lengths)
-            probabilities = self.network.probabilities(reading.logits.detach())[0]  # (K,)
+            logits = reading.logits / self.temperature
+            probabilities = self.network.probabilities(logits.detach())[0]  # (K,)
             number = int(probabilities.argmax()) if label is None else self._number(label)
-            (odds,) = self.network.log_odds(reading.logits, number)
+            (odds,) = self.network.log_odds(logits, number)
             (slope,) = torch.autograd.grad(odds, vectors)
         attention = reading.attention
         return Explanation(
@@ -174,3 +203,19 @@ class ClassifyModel(NetworkModel):
         if label not in self.labels.names:
             raise not_one_of("label", label, self.labels.names)
         return self.labels.names.index(label)
+
+
+def _temperature(files: Mapping[str, bytes]) -> float:
+    """What a folder says of it; 1 where it says nothing, as before there were temperatures."""
+    if CALIBRATION_FILE not in files:
+        return 1.0
+    try:
+        value = parse_object(files[CALIBRATION_FILE].decode(), keys={"temperature"})["temperature"]
+    except ValueError as error:
+        raise ValueError(f"{CALIBRATION_FILE}: {error}") from error
+    least, most = TEMPERATURES
+    if not isinstance(value, float) or not least <= value <= most:
+        raise ValueError(
+            f"{CALIBRATION_FILE}: temperature is {short(value)}, but must be in {least}..{most}"
+        )
+    return value

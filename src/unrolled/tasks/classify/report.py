@@ -13,6 +13,7 @@ from unrolled.evaluate.bootstrap import Floats
 from unrolled.evaluate.labels import ONE, Judged, label_measures, label_scores
 from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.report import Report
+from unrolled.tasks.classify import calibration
 from unrolled.tasks.classify.baselines import majority
 from unrolled.tasks.classify.data import LabelledData
 from unrolled.tasks.classify.model import ClassifyModel
@@ -27,12 +28,14 @@ TIE = 0.001  # what nats may add to the share of wrong labels
 def evaluate_labelled(model: ClassifyModel, data: LabelledData) -> Report:
     """Scores of a model on examples, beside the baselines'."""
     encoded, counted, first = data.encoded, _counted(model, data), first_measure(model)
-    own = model.encoded_probabilities(encoded)
+    logits = model.encoded_logits(encoded)
+    own = model.of_logits(logits, model.temperature)
     scores = {
         name: label_scores(probabilities, data.targets, counted=counted, first=first)
         for name, probabilities in {"model": own, **baselines(model, encoded)}.items()
     }
-    return Report.of(scores, details(own, data.targets, model.labels))
+    more = calibration.details(model, logits, data.targets)
+    return Report.of(scores, details(own, data.targets, model.labels) | more)
 
 
 def measured_labels(model: ClassifyModel, data: LabelledData) -> list[Measure]:

@@ -71,6 +71,16 @@ class PredictOptions(Section):
     """What is shown of an answer."""
 
     explain: bool = Field(False, description="Show each token's share in the answer.")
+    all_labels: bool = Field(False, description="List all labels with their probabilities.")
+
+    @model_validator(mode="after")
+    def _shows_one_thing(self) -> Self:
+        if self.explain and self.all_labels:
+            raise ConfigError(
+                "--explain and --all-labels were given, but one speaks of a single label and the "
+                "other lists them all. Leave one out."
+            )
+        return self
 
 
 class ClassifyRun(TextRun):

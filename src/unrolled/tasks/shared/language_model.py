@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from unrolled.tasks.shared.language_answers import (
 from unrolled.tasks.shared.language_uses import GenerateOptions, NextOptions, PromptInput
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.next_token import STEPS_AT_ONCE, NextToken, State
+from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks, TextInput
 from unrolled.text.batch import StreamBatches
 from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
@@ -105,8 +106,18 @@ class LanguageModel(NetworkModel, ABC):
         nats = self.network.nats_in_lines(encoded, backward=backward)
         return np.asarray(np.add.reduceat(nats, encoded.starts))
 
-    def score(self, texts: Sequence[str]) -> list[LineScore]:
-        """Log-probability of each text, read by itself from its first token to its end."""
+    @overload
+    def score(self, texts: str) -> LineScore: ...  # type: ignore[overload-overlap]  # a string is strings, too
+
+    @overload
+    def score(self, texts: Iterable[str]) -> list[LineScore]: ...
+
+    def score(self, texts: str | Iterable[str]) -> LineScore | list[LineScore]:
+        """Log-probability of a text, or of each of several, from its first token to its end."""
+        found = self._scores(text_list(texts))
+        return found[0] if isinstance(texts, str) else found
+
+    def _scores(self, texts: Sequence[str]) -> list[LineScore]:
         if not texts:
             return []
         encoded = self.encoder.encode_lines(texts)

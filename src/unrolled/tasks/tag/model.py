@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unrolled.errors import ConfigError
 from unrolled.nn.crf import CRF, Moves
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.shared.word_embedder import WordEmbedder
 from unrolled.tasks.tag.answers import MAX_WORDS, TaggedAnswer, TaggedWords
 from unrolled.tasks.tag.network import TagNetwork
@@ -112,9 +113,22 @@ class TagModel(NetworkModel):
         )
         return len(places)
 
-    def predict(self, sentences: Sequence[Sentence]) -> list[list[str]]:
-        """The tags of each sentence, one a word; a plain text is parted into words first."""
-        return [tagged.tags for tagged in self.tag(sentences)]
+    @overload
+    def predict(self, sentences: str) -> list[str]: ...  # type: ignore[overload-overlap]  # a string is strings, too
+
+    @overload
+    def predict(self, sentences: Iterable[Sentence]) -> list[list[str]]: ...
+
+    def predict(self, sentences: str | Iterable[Sentence]) -> list[str] | list[list[str]]:
+        """The tags of a text's words, or of those of each of several sentences.
+
+        A plain text is parted into words first; a list of words is a sentence as it stands.
+        """
+        given = [sentences] if isinstance(sentences, str) else list(sentences)
+        for place, sentence in enumerate(given):
+            text_list(sentence, name=f"sentences[{place}]")
+        found = [tagged.tags for tagged in self.tag(given)]
+        return found[0] if isinstance(sentences, str) else found
 
     def tag(
         self, sentences: Iterable[Sentence], *, at_once: int = SENTENCES_AT_ONCE

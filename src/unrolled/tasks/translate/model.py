@@ -1,9 +1,9 @@
 """Sequence-to-sequence models as a user meets them: texts in, other texts out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from unrolled.decode.sequences import greedy, sample_sequences
 from unrolled.decode.tree import beam_tree
 from unrolled.errors import ConfigError
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks
 from unrolled.tasks.translate.answers import Alignment, Trace, Translated, Translation
 from unrolled.tasks.translate.network import DecoderState, TranslateNetwork
@@ -145,12 +146,20 @@ class TranslateModel(NetworkModel):
         labels = ["" if n.token is None else self.target.shown([n.token])[0] for n in nodes]
         return Trace(text, found, self.attention(text, found), nodes, labels, options)
 
-    def predict(self, texts: Sequence[str], **search: Any) -> list[str]:
-        """The best output for each text; an empty text gives an empty one.
+    @overload
+    def predict(self, texts: str, **search: Any) -> str: ...
+
+    @overload
+    def predict(self, texts: Iterable[str], **search: Any) -> list[str]: ...
+
+    def predict(self, texts: str | Iterable[str], **search: Any) -> str | list[str]:
+        """The best output for a text, or for each of several; an empty text gives an empty one.
 
         Options are those of `Search`: predict(texts, width=1, alpha=0.0).
         """
-        return [found[0].text for found in self.translate(texts, Search(**search))]
+        outputs = self.translate(text_list(texts), Search(**search))
+        found = [best.text for best, *_ in outputs]
+        return found[0] if isinstance(texts, str) else found
 
     def translate(self, texts: Sequence[str], search: Search = DEFAULT) -> list[list[Translation]]:
         """The nbest outputs for each text, best first; an empty text gives one empty output."""

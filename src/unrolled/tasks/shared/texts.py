@@ -1,0 +1,17 @@
+"""Texts that a program gives: one or many, and a word about what is none."""
+
+from collections.abc import Iterable
+from reprlib import repr as short
+
+
+def text_list(texts: str | Iterable[str], *, name: str = "texts") -> list[str]:
+    """One text or several as a list; a TypeError names what is no text, and where it stands."""
+    if isinstance(texts, str):
+        return [texts]
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        raise TypeError(f"{name} is {short(texts)}, but must be a string or several strings.")
+    found = list(texts)
+    for place, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{place}] is {short(text)}, but must be a string.")
+    return [str(text) for text in found]  # numpy's strings among them
