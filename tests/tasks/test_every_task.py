@@ -118,6 +118,19 @@ def test_an_absurd_learning_rate_ends_in_a_model_or_in_a_sentence(
 
 
 @every_task
+def test_without_baselines_there_are_those_that_cost_nothing(task, data, tmp_path, capsys):
+    if "baselines" not in type(task.settings().train).model_fields:
+        pytest.skip("it has none that take time")
+    out = tmp_path / "model"
+    given = [*options(task, data), "--no-baselines", "--epochs=1"]
+    assert main(["train", task.name, *given, f"--out={out}", "--json"]) == 0
+    cheap = {"majority", "uniform", "unigram", "copy", "most_frequent_tag"}
+    assert set(json.loads(capsys.readouterr().out)["test"]["baselines"]) <= cheap
+    assert main(["evaluate", str(out), paths(task, data)["test"], "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["baselines"]) <= cheap
+
+
+@every_task
 def test_no_two_sections_have_a_setting_of_one_name(task):
     """An option is the last part of a setting's name."""
     names = [key for section in sections(task.settings).values() for key in section.model_fields]

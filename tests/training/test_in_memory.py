@@ -31,7 +31,7 @@ def job(**settings):
     run = settings_for(ClassifyRun, overrides=small | {"train.epochs": 3} | settings)
     torch.manual_seed(run.seed)
     data = {"train": Examples(ROWS[:60], "t", {}), "dev": Examples(ROWS[60:], "d", {})}
-    return run, classify_job(run, data, baselines=False)
+    return run, classify_job(run, data)
 
 
 @pytest.mark.parametrize(

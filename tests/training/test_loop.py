@@ -118,6 +118,24 @@ def test_minutes_end_the_run_and_the_schedule_fits_itself_to_them(run, metrics, 
     assert rates[-1] < 0.2 * rates[0]
 
 
+@pytest.mark.parametrize(("scoring", "last"), [(0.0, 1.2), (0.3, 0.9), (9.0, 0.72)])
+def test_what_scoring_will_take_is_kept_of_the_minutes(run, monkeypatch, scoring, last):
+    looks = itertools.count()
+    slow = SimpleNamespace(monotonic=lambda: next(looks) / 1000)
+    monkeypatch.setattr("unrolled.training.clock.time", slow)
+    monkeypatch.setattr(LanguageJob, "scoring_seconds", lambda job, dev_seconds: scoring)
+    out = run("out", epochs=None, minutes=0.02)
+    times = [json.loads(line) for line in (out / "times.jsonl").read_text().splitlines()]
+    assert times[-1]["seconds"] == pytest.approx(last, abs=0.06)
+
+
+def test_a_run_of_minutes_may_have_a_number_of_epochs_that_is_enough(run, metrics):
+    rows = metrics(run("out", {"train.max_epochs": 2}, epochs=None, minutes=60))
+    assert [row["epoch"] for row in rows if "epoch" in row] == [1, 2]
+    rates = [row["learning_rate"] for row in rows if "loss" in row]
+    assert rates[-1] < 0.2 * rates[0]  # the schedule has come to its end
+
+
 def test_no_time_at_all_still_makes_a_step(run, metrics):
     rows = metrics(run("out", epochs=None, minutes=1e-9))
     assert [row["step"] for row in rows] == [1, 1]

@@ -77,9 +77,12 @@ def parse_options(kind: type[RunSettings], options: Sequence[str]) -> dict[str, 
     values = {}
     for option, text in _with_values(options):
         key = option.removeprefix("--").replace("-", "_")
+        if text is None and key.removeprefix("no_") in known:
+            values[known[key.removeprefix("no_")]] = not key.startswith("no_")
+            continue
         if not option.startswith("--") or key not in known:
             raise not_one_of(f"option of train {task}", option, map(option_name, known))
-        values[known[key]] = True if text is None else _toml_value(text)
+        values[known[key]] = _toml_value(str(text))
     return values
 
 

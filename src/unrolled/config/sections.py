@@ -129,7 +129,13 @@ class TrainSettings(Section):
     minutes: float | None = Field(
         None,
         gt=0.0,
-        description="How long to train, instead of epochs; the schedule follows the clock.",
+        description="How long the whole run may take, instead of epochs; the schedule follows.",
+    )
+    max_epochs: int | None = Field(
+        None, ge=1, description="With minutes: how often the data are read at most."
+    )
+    baselines: bool = Field(
+        True, description="Fit what the model is to be compared with, where that takes time."
     )
     batch_tokens: int = Field(
         1024, ge=1, le=4_194_304, description="Tokens of a batch, padding included."

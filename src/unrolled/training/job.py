@@ -6,7 +6,7 @@ StepJob   fit by steps and epochs, written once for every model that batches cha
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from torch import Tensor
@@ -17,7 +17,7 @@ from unrolled.evaluate.report import NOTES, Report
 from unrolled.store.manifest import Content
 from unrolled.store.names import CARD, METRICS, SETTINGS, WEIGHTS
 from unrolled.store.tensors import read_tensors
-from unrolled.training.clock import Dev
+from unrolled.training.clock import Dev, now
 from unrolled.training.loop import Trainer
 from unrolled.training.run_folder import RunFolder
 from unrolled.training.update import GradientUpdate, Trainable, Update
@@ -131,17 +131,47 @@ class StepJob(Job[N]):
         """A model folder of the model as it stands."""
         return model_files(self.model, metrics={"dev_loss": cost}, card=UNDER_TRAINING)
 
+    def with_baselines(self) -> N:
+        """The model, and beside it what it is to be compared with; the fitting is done once."""
+        return self.model
+
+    def scoring_seconds(self, dev_seconds: float) -> float:
+        """What the reports take, about, if the measure on the dev data takes that long."""
+        return 2.0 * dev_seconds
+
+    def seconds_for_scores(self, watch: Watch) -> float:
+        """What is left to do after the last step will take so long; baselines are fitted now."""
+        self._fitted_baselines(watch)
+        with watch.phase("measuring"):
+            self.model.network.eval()
+            dev_seconds = seconds_of(self.dev)
+            reports = self.scoring_seconds(dev_seconds)
+            self.model.network.train()
+        return dev_seconds + reports
+
+    def _fitted_baselines(self, watch: Watch) -> N:
+        if not self.train.baselines:
+            return self.model
+        with watch.phase("fitting the baselines"):
+            return self.with_baselines()
+
     def fit(self, run: RunFolder, watch: Watch) -> Fitted[N]:
         """Train to the end; the model then has the weights of its best epoch."""
         run.begin(self.model.settings)
         progress = Trainer(self, run, watch).run()
         assert progress.best_step is not None
         best = run.verified_best(progress.best_step)
-        expected = {name: (t.dtype, tuple(t.shape)) for name, t in self.model.tensors().items()}
-        self.model.load_tensors(read_tensors(best / WEIGHTS, expected))
+        self.model.load_tensors(read_tensors(best / WEIGHTS, None))
         self.model.network.eval()
         made = (
             f"Trained with unrolled for {progress.step:,} steps; these are the weights after step "
             f"{progress.best_step:,}, the best on the dev data."
         )
-        return Fitted(self.model, made)
+        return Fitted(self._fitted_baselines(watch), made)
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    begun = now()
+    work()
+    return now() - begun

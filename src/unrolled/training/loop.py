@@ -17,7 +17,10 @@ from unrolled.training.optimise import learning_rate
 from unrolled.training.run_folder import Progress, RunFolder
 from unrolled.training.signals import caught_signals
 from unrolled.training.update import Step, Update
-from unrolled.training.watch import Watch
+from unrolled.training.watch import OnStep, Watch
+
+UNMEASURED = 0.1  # share of the minutes that is kept for scoring, while nobody knows better
+MOST_KEPT = 0.4
 
 
 class Steps(Protocol):
@@ -55,22 +58,28 @@ class Steps(Protocol):
         """The model folder of the model as it stands."""
         ...
 
+    def seconds_for_scores(self, watch: Watch) -> float:
+        """What is left to do after the last step will take so long; baselines are fitted now."""
+        ...
+
 
 class Trainer:
     """One run of a job in its folder."""
 
-    def __init__(self, job: Steps, folder: RunFolder, watch: Watch) -> None:
-        self.job, self.folder, self.watch = job, folder, watch
+    def __init__(self, job: Steps, folder: RunFolder, watch: Watch | OnStep) -> None:
+        self.job, self.folder, self.watch = job, folder, Watch.of(watch)
         self.train, self.update = job.train, job.update()
         self.progress, self.clock = Progress(), Clock()
         self.dev: Dev | None = None
+        self.for_scores: float | None = None  # seconds, once they are measured
+        self.share = 0.0  # of the run that is over
 
     def run(self) -> Progress:
         """Train from the last checkpoint, or from the start, to the end."""
         self._restore()
         if self.progress.metrics_bytes == 0:
             self.folder.record(self.job.facts())
-        self.clock.start(self.progress.seconds)
+        self.clock.start(self.progress.seconds, session_begun=self.watch.begun)
         with caught_signals() as caught:
             while not self._is_over():
                 self._epoch(caught)
@@ -110,6 +119,7 @@ class Trainer:
         while self.progress.batch < len(batches) and not self._is_time_up():
             self._step(batches)
             self._stop_if(caught)
+            self._make_room()
             if self.clock.since_save() >= self.folder.checkpoint_seconds:
                 self._save()
         try:
@@ -199,15 +209,31 @@ class Trainer:
             progress.flat_epochs = 0
 
     def _share(self, batches: Sequence[Any]) -> float:
-        if self.train.minutes is not None:
-            return self.clock.seconds() / (60.0 * self.train.minutes)
-        return (self.progress.epoch + self.progress.batch / len(batches)) / self.train.epochs
+        epochs = self.progress.epoch + self.progress.batch / len(batches)
+        if self.train.minutes is None:
+            return epochs / self.train.epochs
+        of_epochs = epochs / self.train.max_epochs if self.train.max_epochs else 0.0
+        self.share = max(self.share, self.clock.seconds() / self._seconds_for_steps(), of_epochs)
+        return self.share
+
+    def _seconds_for_steps(self) -> float:
+        """What a run of minutes has until the last step: the rest is for scoring."""
+        seconds = 60.0 * (self.train.minutes or 0.0)
+        kept = UNMEASURED if self.for_scores is None else min(self.for_scores / seconds, MOST_KEPT)
+        return seconds * (1.0 - kept)
+
+    def _make_room(self) -> None:
+        """Half-way, fit the baselines and measure what scoring will take: it is in the minutes."""
+        if self.train.minutes is None or self.for_scores is not None:
+            return
+        if self.clock.seconds() >= 30.0 * self.train.minutes:
+            self.for_scores = self.job.seconds_for_scores(self.watch)
 
     def _is_time_up(self) -> bool:
         """Whether the minutes are over; a first step is always made."""
         if self.train.minutes is None or self.progress.step == 0:
             return False
-        return self.clock.seconds() >= 60.0 * self.train.minutes
+        return self.clock.seconds() >= self._seconds_for_steps()
 
     def _is_over(self) -> bool:
         progress, train = self.progress, self.train
@@ -218,7 +244,7 @@ class Trainer:
         if train.early_stop and progress.dry_epochs >= train.early_stop:
             return True
         if train.minutes is not None:
-            return self._is_time_up()
+            return self._is_time_up() or progress.epoch >= (train.max_epochs or math.inf)
         return progress.epoch >= train.epochs
 
     def _save(self) -> None:

@@ -1,10 +1,9 @@
 """Whoever watches a run: told of its steps, of longer work between them, and of what to know."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from unrolled.training.clock import Status
+from unrolled.training.clock import Status, now
 
 OnStep = Callable[[Status], None]
 
@@ -16,7 +15,7 @@ class Watch:
     """
 
     def __init__(self, on_step: OnStep = lambda status: None) -> None:
-        self.on_step, self.begun = on_step, time.monotonic()
+        self.on_step, self.begun = on_step, now()
 
     @classmethod
     def of(cls, given: "Watch | OnStep") -> "Watch":

@@ -113,11 +113,15 @@ def test_the_linear_table_gives_what_scikit_learn_predicts(labels, targets):
     ).double()
     baselines.keep_linear(fitted.keys, fitted.idf, fitted.weight, fitted.bias)
     features = tf_idf(n_grams(texts, order=2, size=size), fitted.keys, fitted.idf)
-    theirs = multiclass.OneVsRestClassifier(
-        linear_model.LogisticRegression(C=10.0, solver="liblinear")
-    ).fit(features, targets)
     ours = baselines.probabilities(texts)["linear"]
-    np.testing.assert_allclose(ours, theirs.predict_proba(features), atol=1e-12)
+    for options, near in (
+        ({"dual": True, "max_iter": 200, "random_state": 0}, 1e-12),
+        ({"tol": 1e-9}, 2e-3),  # the optimum, found in another way
+    ):
+        theirs = multiclass.OneVsRestClassifier(
+            linear_model.LogisticRegression(C=10.0, solver="liblinear", **options)
+        ).fit(features, targets)
+        np.testing.assert_allclose(ours, theirs.predict_proba(features), atol=near)
 
 
 def test_a_label_that_all_or_none_have_needs_no_fit():

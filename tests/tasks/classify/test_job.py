@@ -46,7 +46,7 @@ def learned(rows, dev, **settings):
         "dev": Examples(examples(dev), "dev.tsv", {}),
     }
     torch.manual_seed(run.seed)
-    job = classify_job(run, read, baselines=False)
+    job = classify_job(run, read)
     fit_in_memory(job)
     return job.model
 
@@ -142,7 +142,7 @@ def test_several_labels_are_learned_each_by_itself():
     run = settings_for(ClassifyRun, overrides=SMALL)
     torch.manual_seed(1)
     assert run.seed == 1
-    job = classify_job(run, {"train": Examples(rows, "t", {})}, baselines=False)
+    job = classify_job(run, {"train": Examples(rows, "t", {})})
     fit_in_memory(job)
     said = job.model.predict(["a x y", "c x b y", "y x"])
     assert [prediction.labels for prediction in said] == [("a",), ("b", "c"), ()]

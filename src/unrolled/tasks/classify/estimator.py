@@ -41,7 +41,7 @@ class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun):  # type: igno
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             data = {"train": Examples(examples, SOURCE, {})}
-            job = classify_job(settings, data, multi_label=values.ndim == 2, baselines=False)
+            job = classify_job(settings, data, multi_label=values.ndim == 2)
             fit_in_memory(job)
         self.model_: ClassifyModel = job.model
         self.classes_ = np.unique(values) if values.ndim == 1 else np.arange(values.shape[1])

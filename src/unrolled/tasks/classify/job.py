@@ -1,7 +1,7 @@
 """A classifier made ready for training: labels, vocabulary, baselines, batches, dev examples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -33,7 +33,8 @@ from unrolled.training.run_folder import RunFolder
 from unrolled.training.watch import Watch
 
 MEAN_MODEL = {"kind": "mean", "embedding_size": 50, "dropout": 0.2, "characters": "none"}
-MEAN_TRAIN = {"learning_rate": 0.01, "batch_tokens": 2048, "epochs": 10, "schedule": "cosine"}
+MEAN_TRAIN = {"learning_rate": 0.01, "schedule": "cosine"}
+MEAN_TOKENS = 12_000_000  # that the mean of embeddings reads at most, in two epochs or more
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,21 @@ class ClassifyJob(StepJob[ClassifyModel]):
         """How well the model labels the development examples."""
         return dev_measure(self.model, self.dev_examples)
 
+    @cached_property
+    def baselines(self) -> Baselines:
+        """The mean of embeddings and the linear model, fitted on the training examples."""
+        model, data = self.model, {"train": self.examples, "dev": self.dev_examples}
+        return fit_baselines(model.settings, model.labels, model.reader, data)
+
+    def with_baselines(self) -> ClassifyModel:
+        """The model and their tables."""
+        return replace(self.model, baselines=self.baselines)
+
+    def scoring_seconds(self, dev_seconds: float) -> float:
+        """The test examples are read as the dev examples are."""
+        test = self.test_examples.encoded.tokens if self.test_examples else 0
+        return dev_seconds * (1.0 + test / max(1, self.dev_examples.encoded.tokens))
+
     def reports(self, model: ClassifyModel) -> Reports:
         """Scores of a finished model on the dev data and, where there are any, the test data."""
         files = {"dev": self.dev_examples, "test": self.test_examples}
@@ -110,17 +126,15 @@ def classify_job(
     data: Mapping[str, Examples],
     *,
     multi_label: bool = False,
-    baselines: bool = True,
 ) -> ClassifyJob:
-    """Labels, vocabulary and baselines come from the training examples alone."""
+    """Labels and vocabulary come from the training examples alone."""
     source = data["train"].source
     labels = Labels.build(data["train"].examples, source=source, multi_label=multi_label)
     data = with_dev(data, settings.train.holdout, settings.seed)
     reader = build_reader(settings, [example.text for example in data["train"].examples])
     _check_vocabulary(settings, reader, source)
     ready = {name: LabelledData.of(labels, reader, split) for name, split in data.items()}
-    beside = fit_baselines(settings, labels, reader, ready) if baselines else None
-    model = ClassifyModel.create(settings, labels, reader, beside)
+    model = ClassifyModel.create(settings, labels, reader)
     return ClassifyJob(model, ready["train"], ready["dev"], ready.get("test"))
 
 
@@ -150,10 +164,11 @@ def fit_mean(
     settings: ClassifyRun, labels: Labels, reader: TextReader, data: Mapping[str, LabelledData]
 ) -> ClassifyNetwork:
     """A classifier of the mean of embeddings, which leaves torch's generator as it was."""
+    tokens = data["train"].encoded.tokens
     own = settings.model_copy(
         update={
             "model": settings.model.model_copy(update=MEAN_MODEL),
-            "train": settings.train.model_copy(update=MEAN_TRAIN),
+            "train": settings.train.model_copy(update={**MEAN_TRAIN, **_reading(tokens)}),
         }
     )
     with torch.random.fork_rng(devices=[]):
@@ -161,6 +176,14 @@ def fit_mean(
         job = ClassifyJob(ClassifyModel.create(own, labels, reader), data["train"], data["dev"])
         fit_in_memory(job)
     return job.model.network
+
+
+def _reading(tokens: int) -> dict[str, int]:
+    """How often, and in what batches, so many tokens are read for the mean of embeddings."""
+    return {
+        "epochs": min(10, max(2, MEAN_TOKENS // max(1, tokens))),
+        "batch_tokens": min(16_384, max(2048, tokens // 128)),
+    }
 
 
 def _check_vocabulary(settings: ClassifyRun, reader: TextReader, source: Path | str) -> None:

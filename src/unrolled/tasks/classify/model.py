@@ -10,7 +10,7 @@ from typing import Any, Self, overload
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from unrolled.errors import not_one_of
 from unrolled.tasks.classify.answers import Explanation, Labelled, Prediction
@@ -33,6 +33,7 @@ from unrolled.text.vocabulary import parse_object
 CALIBRATION_FILE = "calibration.json"
 TEMPERATURES = (0.01, 100.0)
 BATCH_TOKENS = 8192  # tokens read at once
+BESIDE = "baselines."  # what their tensors' names begin with
 YES = 0.5  # where a text may have several labels, it has those that are at least so probable
 
 
@@ -82,8 +83,17 @@ class ClassifyModel(NetworkModel):
 
     def parts(self) -> Sequence[tuple[str, nn.Module]]:
         """The network, and the tables of the baselines."""
-        beside = [("baselines.", self.baselines)] if self.baselines else []
+        beside = [(BESIDE, self.baselines)] if self.baselines else []
         return [("", self.network), *beside]
+
+    def load_tensors(self, tensors: Mapping[str, Tensor], *, assign: bool = False) -> None:
+        """As every model does; checkpoints once held baselines, which are fitted later now."""
+        kept = {
+            name: value
+            for name, value in tensors.items()
+            if self.baselines or not name.startswith(BESIDE)
+        }
+        super().load_tensors(kept, assign=assign)
 
     def files(self) -> dict[str, bytes]:
         """Vocabularies, labels, how large the baselines are, and the temperature if any."""

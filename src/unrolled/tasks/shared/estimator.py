@@ -14,7 +14,9 @@ from unrolled.config import checked, sections
 from unrolled.config.sections import RunSettings
 from unrolled.errors import not_one_of
 
-OF_A_FOLDER = {"minutes", "checkpoint_seconds", "threads", "steps"}  # without a use in memory
+OF_A_FOLDER = {  # without a use in memory
+    *("minutes", "max_epochs", "checkpoint_seconds", "threads", "steps", "baselines"),
+}
 
 
 @cache

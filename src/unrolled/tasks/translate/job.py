@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
@@ -18,7 +19,9 @@ from unrolled.tasks.translate.settings import TranslateRun
 from unrolled.text.pair_batch import PairBatch, PairBatches
 from unrolled.text.parallel import Dropped, keep_lengths
 from unrolled.training.clock import Dev
-from unrolled.training.job import Reports, StepJob
+from unrolled.training.job import Reports, StepJob, seconds_of
+
+SAMPLE = 64  # pairs that are translated to see how long it takes
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,32 @@ class TranslateJob(StepJob[TranslateModel]):
         """Perplexity on the development pairs."""
         return dev_measure(self.model, self.dev_pairs)
 
+    @cached_property
+    def dictionary(self) -> Tensor:
+        """The target token that each source token goes with best (V,), by the training pairs."""
+        source, target = self.pairs.source, self.pairs.target
+        table = word_dictionary(
+            source.ids,
+            source.lengths,
+            target.ids,
+            target.lengths,
+            source_size=len(self.model.source.vocabulary),
+            target_size=len(self.model.target.vocabulary),
+        )
+        return torch.from_numpy(table)
+
+    def with_baselines(self) -> TranslateModel:
+        """The model and its dictionary."""
+        self.model.from_training.dictionary.copy_(self.dictionary)
+        return self.model
+
+    def scoring_seconds(self, dev_seconds: float) -> float:
+        """By what the first pairs take: searching is slower than reading."""
+        pairs = self.dev_pairs.pairs[:SAMPLE]
+        every = len(self.dev_pairs.pairs) + (len(self.test_pairs.pairs) if self.test_pairs else 0)
+        taken = seconds_of(lambda: evaluate_pairs(self.model, pairs))
+        return taken * every / len(pairs)
+
     def reports(self, model: TranslateModel) -> Reports:
         """Scores of a finished model on the dev pairs and, where there are any, the test pairs."""
         files = {"dev": self.dev_pairs, "test": self.test_pairs}
@@ -81,7 +110,7 @@ class TranslateJob(StepJob[TranslateModel]):
 
 
 def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> TranslateJob:
-    """Vocabularies and dictionary come from the training pairs alone."""
+    """Vocabularies come from the training pairs alone."""
     data = with_dev(data, settings.train.holdout, settings.seed)
     train = data["train"]
     model = TranslateModel.build(settings, train.sources, train.targets)
@@ -89,7 +118,7 @@ def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> Translat
         name: PairData.of(model.source, model.target, split.pairs) for name, split in data.items()
     }
     pairs, dropped = _fitting(settings, ready["train"], source=train.source)
-    _remember(model, pairs)
+    model.from_training.longest.fill_(int(pairs.target.lengths.max()))
     return TranslateJob(model, pairs, ready["dev"], ready.get("test"), dropped)
 
 
@@ -109,18 +138,3 @@ def _fitting(
             f"has no pair to learn from: {dropped}. Check train.max_length and train.max_ratio.",
         )
     return data.kept(kept), dropped
-
-
-@torch.no_grad()
-def _remember(model: TranslateModel, data: PairData) -> None:
-    """What of the training pairs is kept beside the weights: dictionary and longest target."""
-    table = word_dictionary(
-        data.source.ids,
-        data.source.lengths,
-        data.target.ids,
-        data.target.lengths,
-        source_size=len(model.source.vocabulary),
-        target_size=len(model.target.vocabulary),
-    )
-    model.from_training.dictionary.copy_(torch.from_numpy(table))
-    model.from_training.longest.fill_(int(data.target.lengths.max()))

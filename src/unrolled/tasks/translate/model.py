@@ -298,6 +298,11 @@ class TranslateModel(NetworkModel):
         """Whether any token of a text is in the source vocabulary."""
         return bool((self.source.encode(text) != UNK).any())
 
+    @property
+    def has_dictionary(self) -> bool:
+        """Whether it was made: special tokens go with themselves in it."""
+        return bool(self.from_training.dictionary[PAD] == PAD)
+
     def word_for_word(self, texts: Sequence[str]) -> list[str]:
         """Each token of a text replaced by the one that it goes with most: a baseline."""
         table = self.from_training.dictionary.clamp(0, len(self.target.vocabulary) - 1).numpy()

@@ -38,11 +38,9 @@ def evaluate_pairs(
     """Scores of a model on pairs."""
     sources = [pair.source for pair in pairs]
     best = [outputs[0] for outputs in model.translate(sources, search)]
-    said = {
-        "model": [output.text for output in best],
-        "copy": sources,
-        "dictionary": model.word_for_word(sources),
-    }
+    said = {"model": [output.text for output in best], "copy": sources}
+    if model.has_dictionary:
+        said["dictionary"] = model.word_for_word(sources)
     scores = {name: output_scores(model, outputs, pairs, search) for name, outputs in said.items()}
     return Report.of(scores, {"unfinished": sum(not output.finished for output in best)})
 
