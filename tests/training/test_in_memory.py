@@ -97,3 +97,12 @@ def test_a_loss_that_is_not_finite_is_an_error():
     message = r"in epoch 1 the loss is nan\. Try a lower"
     with pytest.raises(NumericError, match=message):
         fit_in_memory(Falling([1.0], TrainSettings(epochs=1), gradient=math.inf))
+
+
+def test_minutes_end_it_whatever_the_epochs(monkeypatch):
+    now = iter(range(0, 10_000, 7))
+    monkeypatch.setattr("unrolled.training.in_memory.time.monotonic", lambda: next(now))
+    train = TrainSettings(epochs=1, minutes=1.0, optimizer="sgd", schedule="constant")
+    falling = Falling([9.0 - k for k in range(9)], train)
+    fit_in_memory(falling)
+    assert len(falling.seen) == 4  # the clock is asked twice an epoch: 4 · 14 seconds

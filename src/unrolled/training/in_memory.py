@@ -4,7 +4,9 @@ Estimators and baselines are trained so. What is worth killing and resuming goes
 """
 
 import math
+import time
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -36,12 +38,15 @@ class SmallJob(Protocol):
 def fit_in_memory(job: SmallJob) -> None:
     """Train the job's model in place; it ends with the weights of its best epoch.
 
-    Dropout draws from torch's generator: seed it, and the same data give the same weights.
+    Where minutes are set they end the training, within an epoch if need be. Dropout draws from
+    torch's generator: seed it, and the same data give the same weights.
     """
-    train, update = job.train, GradientUpdate(job.model, job.train)
+    train, update, over = job.train, GradientUpdate(job.model, job.train), _Share(job.train)
     best, best_tensors, dry, plateau = math.inf, _copied(job.model), 0, 1.0
-    for epoch in range(train.epochs):
-        _epoch(job, update, epoch=epoch, plateau=plateau)
+    for epoch in count():
+        if over(epoch) >= 1.0:
+            break
+        _epoch(job, update, over, epoch=epoch, plateau=plateau)
         dev = job.dev()
         cost = dev.cost if dev else -math.inf
         dry = 0 if cost < best else dry + 1
@@ -55,12 +60,29 @@ def fit_in_memory(job: SmallJob) -> None:
     job.model.network.eval()
 
 
-def _epoch(job: SmallJob, update: GradientUpdate, *, epoch: int, plateau: float) -> None:
+class _Share:
+    """How much of the training is over: by the clock where minutes are set, else by epochs."""
+
+    def __init__(self, train: TrainSettings) -> None:
+        self.train, self.begun = train, time.monotonic()
+
+    def __call__(self, epochs: float) -> float:
+        if self.train.minutes is None:
+            return epochs / self.train.epochs
+        return (time.monotonic() - self.begun) / (60.0 * self.train.minutes)
+
+
+def _epoch(
+    job: SmallJob, update: GradientUpdate, over: _Share, *, epoch: int, plateau: float
+) -> None:
     train, batches = job.train, job.epoch(job.seed, epoch)
     update.begin()
     try:
         for number, batch in enumerate(batches):
-            share = (epoch + number / len(batches)) / train.epochs
+            share = over(epoch + number / len(batches))
+            if share >= 1.0 and (number or epoch):
+                break
+            share = min(share, 1.0)
             update.step(batch, learning_rate(train, share=share, epoch=epoch, plateau=plateau))
         update.end()
     except NumericError as error:

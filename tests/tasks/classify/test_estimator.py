@@ -1,7 +1,12 @@
 """The classifier as scikit-learn uses it: cloned, cross-validated, searched over, scored."""
 
+import pickle
+import pickletools
 import random
+import warnings
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -9,9 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import unrolled
-from unrolled.errors import ConfigError, DataError
+from unrolled.errors import ConfigError, DataError, ModelError
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
@@ -59,7 +67,7 @@ def test_every_setting_of_the_task_is_a_parameter_once():
     run = unrolled.Classifier().settings()
     flat = [name for part in (run.model, run.tokens, run.train) for name, _ in part]
     assert len(flat) == len(set(flat))
-    left_out = {"minutes", "max_epochs", "checkpoint_seconds", "threads", "steps", "baselines"}
+    left_out = {"max_epochs", "checkpoint_seconds", "steps", "baselines"}
     assert set(unrolled.Classifier().get_params()) == {*flat, "seed"} - left_out
 
 
@@ -136,3 +144,134 @@ def test_one_class_alone_is_refused_and_nothing_is_predicted_before_fit():
         classifier().fit(["a", "b", "c"], ["x", "x", "x"])
     with pytest.raises(NotFittedError):
         classifier().predict(["a"])
+
+
+# ------------------------------------------------------------------ kept
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    texts, labels = data(40)
+    numbers = np.array([{"up": 2, "down": 10}[label] for label in labels])
+    return classifier(epochs=2).fit(texts, numbers)
+
+
+def test_a_pickled_estimator_is_bytes_and_answers_as_before(fitted, tmp_path):
+    texts, _ = data(10, seed=5)
+    joblib.dump(fitted, tmp_path / "c.joblib")
+    again = joblib.load(tmp_path / "c.joblib")
+    np.testing.assert_array_equal(again.predict_proba(texts), fitted.predict_proba(texts))
+    assert again.predict(texts).dtype == fitted.classes_.dtype == np.int64
+    assert again.get_params() == fitted.get_params()
+    ours = {module for module, _ in names_in(pickle.dumps(fitted)) if module.startswith("unrolled")}
+    assert ours == {"unrolled.tasks.classify.estimator"}
+    assert not hasattr(pickle.loads(pickle.dumps(classifier())), "model_")
+
+
+def names_in(pickled):
+    """Modules and names that a pickle asks for."""
+    found, strings = [], []
+    for opcode, value, _ in pickletools.genops(pickled):
+        if "UNICODE" in opcode.name:
+            strings.append(value)
+        elif opcode.name == "STACK_GLOBAL":
+            found.append(tuple(strings[-2:]))
+    return found
+
+
+def test_what_is_saved_is_a_model_folder_like_any_other(fitted, tmp_path):
+    texts, _ = data(10, seed=5)
+    fitted.save(tmp_path / "m")
+    again = unrolled.Classifier.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict_proba(texts), fitted.predict_proba(texts))
+    assert again.classes_.tolist() == [2, 10]
+    assert again.hidden_size == 8
+    assert unrolled.load(tmp_path / "m").predict(texts[0]).labels[0] in {"2", "10"}
+    with pytest.raises(NotFittedError):
+        classifier().save(tmp_path / "n")
+    (tmp_path / "m" / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ModelError):
+        unrolled.Classifier.load(tmp_path / "m")
+
+
+def test_a_folder_that_the_command_made_is_an_estimator():
+    kept = Path(__file__).parents[2] / "golden" / "kept" / "classify"
+    again, model = unrolled.Classifier.load(kept), unrolled.load(kept)
+    text = "a good film"
+    assert again.classes_.tolist() == list(model.labels.names)
+    assert again.predict([text])[0] == model.predict(text).labels[0]
+
+
+def test_classes_that_are_not_the_models_are_refused(fitted, tmp_path):
+    for content in (b'{"classes": [1], "dtype": "<i8"}', b'{"classes": [2, 10], "dtype": "m8"}'):
+        with pytest.raises(ValueError, match=r"classes\.json: "):
+            fitted.take_files({"classes.json": content})
+    assert fitted.classes_.tolist() == ["10", "2"]
+    fitted.take_files({"classes.json": b'{"classes": [2, 10], "dtype": "<i8"}'})
+
+
+def test_threads_are_used_while_it_fits_and_minutes_end_it(monkeypatch):
+    before, seen = torch.get_num_threads(), []
+    texts, labels = data(40)
+    train = "unrolled.tasks.classify.estimator.fit_in_memory"
+    monkeypatch.setattr(
+        train, lambda job: seen.append((torch.get_num_threads(), job.train.minutes))
+    )
+    classifier(threads=before + 1, minutes=0.5).fit(texts, labels)
+    assert seen == [(before + 1, 0.5)]
+    assert torch.get_num_threads() == before
+
+
+# ------------------------------------------------------------------ scikit-learn's own checks
+
+
+def test_it_passes_the_checks_of_scikit_learn_for_what_takes_texts():
+    """Those that give numbers (two_d_array) are skipped by its tags; see below for their like."""
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")  # that it cannot give texts by itself
+        check_estimator(unrolled.Classifier())
+        check_estimator(unrolled.Tagger())
+
+
+class OfNumbers(unrolled.Classifier):
+    """Takes the matrices that scikit-learn's checks give, and tells the classifier as texts."""
+
+    def fit(self, X, y):
+        X, y = validate_data(self, X, y)
+        check_classification_targets(y)
+        return super().fit(told(X), y)
+
+    def predict_proba(self, X):
+        check_is_fitted(self)
+        return super().predict_proba(told(validate_data(self, X, reset=False)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inputs = tags.input_tags
+        inputs.one_d_array, inputs.two_d_array, inputs.string = False, True, False
+        return tags
+
+
+def told(X):
+    return [" ".join(f"{k}={value:.0f}" for k, value in enumerate(row)) for row in X]
+
+
+MATRICES = "told as one label a row: the wrapper takes labels, not matrices of them"
+EXPECTED = {
+    "check_classifiers_train": "one epoch of two units does not learn what the check asks for",
+    "check_fit2d_1sample": "one text is refused in our words: all have one label",
+    "check_classifiers_multilabel_representation_invariance": MATRICES,
+    "check_classifiers_multilabel_output_format_predict": MATRICES,
+    "check_classifiers_multilabel_output_format_predict_proba": MATRICES,
+    "check_classifiers_multilabel_output_format_decision_function": MATRICES,
+}
+
+
+@pytest.mark.slow
+def test_it_keeps_the_rules_of_estimators_where_numbers_are_told_as_texts():
+    small = OfNumbers(**(SMALL | {"epochs": 1, "hidden_size": 2, "embedding_size": 2}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(small, expected_failed_checks=EXPECTED)
+    assert sum(check["status"] == "passed" for check in found) >= 45
+    assert {c["check_name"] for c in found if c["status"] == "xfail"} == {*EXPECTED}

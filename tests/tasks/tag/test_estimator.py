@@ -1,5 +1,8 @@
 """The tagger as scikit-learn sees it."""
 
+import pickle
+
+import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
@@ -100,3 +103,14 @@ def test_empty_sentences_are_no_examples_but_are_answered():
 def test_what_is_wrong_is_said(act, error, message):
     with pytest.raises(error, match=message):
         act()
+
+
+def test_it_is_kept_as_bytes_and_as_a_folder_and_gives_probabilities(tmp_path):
+    tagger = Tagger(**{**FLAT, "epochs": 1}).fit(X, Y)
+    tagger.save(tmp_path / "m")
+    for again in (pickle.loads(pickle.dumps(tagger)), Tagger.load(tmp_path / "m")):
+        assert again.predict(X[:5]) == tagger.predict(X[:5])
+        assert again.get_params() == tagger.get_params()
+    matrices = tagger.predict_proba(X[:3])
+    assert [m.shape for m in matrices] == [(len(x), len(tagger.classes_)) for x in X[:3]]
+    np.testing.assert_allclose(matrices[0].sum(axis=1), 1.0, rtol=1e-5)

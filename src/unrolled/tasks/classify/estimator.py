@@ -1,11 +1,12 @@
 """A classifier as a scikit-learn estimator: fit, predict, cross_val_score, GridSearchCV."""
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from reprlib import repr as short
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -15,14 +16,18 @@ from unrolled.tasks.classify.data import Examples
 from unrolled.tasks.classify.job import classify_job
 from unrolled.tasks.classify.model import YES, ClassifyModel
 from unrolled.tasks.classify.settings import ClassifyRun
-from unrolled.tasks.shared.estimator import TaskEstimator
+from unrolled.tasks.shared.estimator import TaskEstimator, drawing_apart
 from unrolled.text.labelled import Example
+from unrolled.text.labels import Labels
+from unrolled.text.vocabulary import parse_object
 from unrolled.training.in_memory import fit_in_memory
 
 SOURCE = "<texts>"
+CLASSES_FILE = "classes.json"
+DTYPE = re.compile(r"[<>|]([biuf][1248]|U[0-9]{1,6}|O)")  # numbers, strings, or strings as objects
 
 
-class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun):  # type: ignore[misc]
+class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun, model_type=ClassifyModel):  # type: ignore[misc]
     """A recurrent text classifier, trained in memory.
 
     The parameters are the settings of `unrolled train classify`, without the names of their
@@ -38,8 +43,7 @@ class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun):  # type: igno
         examples = _examples(_checked_texts(texts), values)
         settings = self.settings()
         assert isinstance(settings, ClassifyRun)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
+        with drawing_apart(settings):
             data = {"train": Examples(examples, SOURCE, {})}
             job = classify_job(settings, data, multi_label=values.ndim == 2)
             fit_in_memory(job)
@@ -63,6 +67,36 @@ class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun):  # type: igno
         result = np.zeros((len(checked), len(self.classes_)))  # a label that never occurred: 0
         result[:, known] = self.model_.probabilities(checked)
         return result
+
+    def own_files(self) -> dict[str, bytes]:
+        """The classes as they were given: numbers come back as numbers."""
+        values, kind = self.classes_.tolist(), self.classes_.dtype.str
+        return {CLASSES_FILE: json.dumps({"classes": values, "dtype": kind}).encode()}
+
+    def take_files(self, files: Mapping[str, bytes]) -> None:
+        """Their classes; those of a folder that a command made are its labels."""
+        labels = self.model_.labels
+        self.classes_ = np.array(labels.names)
+        if labels.multi_label:
+            self.classes_ = np.arange(len(labels))
+        if CLASSES_FILE in files:
+            self.classes_ = _classes(files[CLASSES_FILE], labels)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _classes(content: bytes, labels: Labels) -> NDArray[Any]:
+    """What `own_files` wrote, which must hold every label of the model."""
+    value = parse_object(content.decode(), keys={"classes", "dtype"})
+    if not isinstance(value["dtype"], str) or not DTYPE.fullmatch(value["dtype"]):
+        raise ValueError(f"{CLASSES_FILE}: dtype is {short(value['dtype'])}")
+    classes = np.array(value["classes"], dtype=value["dtype"])
+    if classes.ndim != 1 or not {*labels.names} <= {*map(str, classes)}:
+        raise ValueError(f"{CLASSES_FILE}: the classes are not the model's labels")
+    return classes
 
 
 def _checked_texts(texts: Iterable[str]) -> list[str]:

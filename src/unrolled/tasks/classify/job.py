@@ -33,7 +33,7 @@ from unrolled.training.run_folder import RunFolder
 from unrolled.training.watch import Watch
 
 MEAN_MODEL = {"kind": "mean", "embedding_size": 50, "dropout": 0.2, "characters": "none"}
-MEAN_TRAIN = {"learning_rate": 0.01, "schedule": "cosine"}
+MEAN_TRAIN = {"learning_rate": 0.01, "schedule": "cosine", "minutes": None}
 MEAN_TOKENS = 12_000_000  # that the mean of embeddings reads at most, in two epochs or more
 
 

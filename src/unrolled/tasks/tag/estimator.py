@@ -1,15 +1,16 @@
 """A tagger as a scikit-learn estimator: fit, predict, cross_val_score, GridSearchCV."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from reprlib import repr as short
 from typing import Self
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unrolled.errors import ConfigError
 from unrolled.evaluate.spans import right_words, span_counts
-from unrolled.tasks.shared.estimator import TaskEstimator
+from unrolled.tasks.shared.estimator import TaskEstimator, drawing_apart
 from unrolled.tasks.tag.data import Sentences
 from unrolled.tasks.tag.job import tag_job
 from unrolled.tasks.tag.model import TagModel
@@ -20,7 +21,7 @@ from unrolled.training.in_memory import fit_in_memory
 SOURCE = "<sentences>"
 
 
-class Tagger(TaskEstimator, run=TagRun):
+class Tagger(TaskEstimator, run=TagRun, model_type=TagModel):
     """A recurrent tagger, trained in memory.
 
     The parameters are the settings of `unrolled train tag`, without the names of their sections.
@@ -36,17 +37,26 @@ class Tagger(TaskEstimator, run=TagRun):
             for number, (words, given) in enumerate(_checked(sentences, tags), start=1)
             if len(words)
         ]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
+        with drawing_apart(settings):
             job = tag_job(settings, {"train": Sentences(read, SOURCE, {})})
             fit_in_memory(job)
         self.model_: TagModel = job.model
+        self.take_files({})
         return self
+
+    def take_files(self, files: Mapping[str, bytes]) -> None:
+        """Nothing is kept beside the model: its tags are the classes."""
+        self.classes_ = np.array(self.model_.tags.tags)
 
     def predict(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
         """The tags of each sentence's words."""
         check_is_fitted(self, "model_")
         return self.model_.predict([*sentences])
+
+    def predict_proba(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.float32]]:
+        """P(tag | sentence) of each word, a matrix (T, K) a sentence; columns are `classes_`."""
+        check_is_fitted(self, "model_")
+        return [self.model_.probabilities(sentence) for sentence in sentences]
 
     def score(self, sentences: Iterable[Sequence[str]], tags: Iterable[Sequence[str]]) -> float:
         """F1 of spans where the tags mark spans, else the share of words with the right tag."""
