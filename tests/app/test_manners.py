@@ -37,20 +37,27 @@ def test_train_prints_scores_on_stdout_and_progress_on_stderr(call, text, tmp_pa
     title, header, *rows, recipe, verdict = done.out.splitlines()
     assert title == f"{tmp_path / 'out'} on the dev data"
     assert header.split() == ["perplexity", "cross_entropy", "bits_per_character"]
-    assert [row.split()[0] for row in rows] == ["model", "uniform", "unigram"]
+    assert [row.split()[0] for row in rows] == [
+        "model",
+        "with_ngram",
+        "uniform",
+        "unigram",
+        "ngram",
+    ]
     assert len({len(row) for row in [header, *rows]}) == 1
     assert max(map(len, rows)) < 80
     assert recipe.startswith("95 % intervals in brackets; recipe: lines:3|tokens:20|unknown:0|")
-    assert verdict == "The model does not beat the baseline: uniform, unigram."
+    assert verdict == "The model does not beat the baseline: uniform, unigram, ngram."
     errors = done.err.splitlines()
     if not kernels.active():
         assert "No compiled kernels here: training runs on torch's layers" in errors.pop(0)
-    first, *_, last, facts = errors
+    first, *_, last, facts, offer = errors
     assert re.fullmatch(r"epoch 1  step 1  loss \d\.\d+  [\d,]+ tokens/s", first)
     assert re.fullmatch(r"epoch 2  step 8  loss .*  dev perplexity \d+\.\d+  [\d,]+ tokens/s", last)
     assert facts == (
         "Learned from 57 lines, 380 tokens, 0 of them unknown; vocabulary 19; 0.0% padding."
     )
+    assert offer.startswith("Mixed with the n-gram model that is kept beside it, it foresees more")
 
 
 def test_a_finished_run_says_so_and_prints_its_scores_again(call, text, tmp_path):
@@ -81,8 +88,9 @@ def test_json_is_one_document_and_nothing_else(call, model, text, tmp_path):
     )
     assert json.loads(trained.out).keys() == {"model", "dev"}
     evaluated = json.loads(call("evaluate", model, text, "--json").out)
-    assert evaluated.keys() == {"scores", "baselines"}
-    assert evaluated["baselines"].keys() == {"uniform", "unigram"}
+    assert evaluated.keys() == {"scores", "baselines", "variants"}
+    assert evaluated["baselines"].keys() == {"uniform", "unigram", "ngram"}
+    assert evaluated["variants"].keys() == {"with_ngram"}
     names = ["perplexity", "cross_entropy", "bits_per_character"]
     for scores in (evaluated["scores"], *evaluated["baselines"].values()):
         assert [score["name"] for score in scores] == names
@@ -350,6 +358,7 @@ def test_info_lists_the_shapes_of_a_model(call, model):
     assert "".join(rows["stack.weight_ih_l0"].split()) == "(32,8)256ifgo:(8,8)"
     listed = json.loads(call("info", model, "--shapes", "--json").out)
     about = json.loads(call("info", model, "--json").out)
-    assert sum(row["numbers"] for row in listed) == about["parameters"]
-    assert f"{about['parameters']:,} numbers in all." in done.out
+    own = [row["numbers"] for row in listed if not str(row).count("beside.")]
+    assert sum(own) == about["parameters"]
+    assert f"{sum(row['numbers'] for row in listed):,} numbers in all." in done.out
     assert "--shapes was given, but no model." in call("info", "--shapes").err

@@ -24,6 +24,7 @@ class Report:
     scores: list[Score]
     baselines: dict[str, list[Score]]
     details: dict[str, Any] = field(default_factory=dict)  # what stands behind them, plain values
+    variants: dict[str, list[Score]] = field(default_factory=dict)  # other ways to use the model
 
     @classmethod
     def of(
@@ -42,6 +43,16 @@ class Report:
                 for name, scores in self.baselines.items()
             },
             **({"details": self.details} if self.details else {}),
+            **(
+                {
+                    "variants": {
+                        name: [score._asdict() for score in scores]
+                        for name, scores in self.variants.items()
+                    }
+                }
+                if self.variants
+                else {}
+            ),
         }
 
     @classmethod
@@ -54,6 +65,10 @@ class Report:
                 for name, scores in value["baselines"].items()
             },
             value.get("details", {}),
+            {
+                name: list(map(Score.from_json, scores))
+                for name, scores in value.get("variants", {}).items()
+            },
         )
 
     def text(self) -> str:
@@ -94,7 +109,7 @@ def rows(report: Report) -> tuple[list[str], list[Row]]:
     own = [score for score in report.scores if score.name in measures]
     backward = [score for score in report.scores if score.name not in measures]
     models = [("model", own), *([("backward", backward)] if backward else [])]
-    return measures, [*models, *report.baselines.items()]
+    return measures, [*models, *report.variants.items(), *report.baselines.items()]
 
 
 def cell(score: Score) -> str:

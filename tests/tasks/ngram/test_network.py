@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from unrolled.errors import ModelError
 from unrolled.ngrams.query import unseen_shares
-from unrolled.tasks.ngram.network import NgramFacts, NgramNetwork
+from unrolled.tasks.shared.ngram_network import NgramFacts, NgramNetwork
 from unrolled.text.batch import Batch, StreamBatches
 from unrolled.text.tokens import END, PAD, START
 

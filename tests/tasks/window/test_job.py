@@ -101,7 +101,7 @@ def test_it_beats_the_unigram_model_by_far(trained):
     perplexity, unigram = report.scores[0].value, report.baselines["unigram"][0].value
     assert unigram > 14.0
     assert perplexity < 5.0  # three words may follow, or the end, which nothing announces
-    assert not report.unbeaten()
+    assert set(report.unbeaten()) <= {"ngram"}
 
 
 def test_the_commands_use_it(trained, capsys):

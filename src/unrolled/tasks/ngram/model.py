@@ -15,9 +15,9 @@ from unrolled.ngrams.scratch import Scratch
 from unrolled.store.files import write_file
 from unrolled.store.large_tensors import tensor_pieces
 from unrolled.store.manifest import Content
-from unrolled.tasks.ngram.network import NgramFacts, NgramNetwork
 from unrolled.tasks.ngram.settings import NgramRun
 from unrolled.tasks.shared.language_model import LanguageModel
+from unrolled.tasks.shared.ngram_network import NgramFacts, NgramNetwork
 from unrolled.text.source import Source
 from unrolled.text.tokens import EncodedLines, TextEncoder, Vocabulary, WordTokeniser
 

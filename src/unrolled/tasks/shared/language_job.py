@@ -1,23 +1,38 @@
 """A language model made ready for training: vocabulary, batches, development text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
 from unrolled.evaluate.perplexity import safe_exp
+from unrolled.evaluate.report import Report
+from unrolled.evaluate.score import better
 from unrolled.tasks.shared.language_model import LanguageModel
-from unrolled.tasks.shared.language_report import encode_known, evaluate_encoded, mean_nats
+from unrolled.tasks.shared.language_report import (
+    MIXTURE,
+    encode_known,
+    evaluate_encoded,
+    mean_nats,
+)
 from unrolled.tasks.shared.lines import Lines, with_dev
+from unrolled.tasks.shared.ngram_beside import NgramBeside
 from unrolled.text.batch import Batch, LineBatches, StreamBatches
 from unrolled.text.tokens import SPECIALS, EncodedLines, TextEncoder
 from unrolled.training.clock import Dev
-from unrolled.training.job import Reports, StepJob
+from unrolled.training.job import Reports, StepJob, seconds_of
 
 MAX_LINE_TOKENS = 20_000  # of a line that is trained on by itself
+SAMPLE = 4096  # tokens that are scored to see how long it takes
+MIX = (
+    "Mixed with the n-gram model that is kept beside it, it foresees more: score, next and "
+    "generate do so with --mix."
+)
 
 
 @dataclass(frozen=True)
@@ -65,14 +80,40 @@ class LanguageJob(StepJob[LanguageModel]):
 
     def reports(self, model: LanguageModel) -> Reports:
         """Scores of a finished model on the dev text and, where there is one, the test text."""
-        texts = {"dev": self.dev_text, "test": self.test_text}
-        return Reports(
-            {
-                name: evaluate_encoded(model, text, source=f"the {name} text")
-                for name, text in texts.items()
-                if text is not None
-            }
-        )
+        texts = {"dev": self.dev_text, "test": self.test_text}  # weighed on the one, used on both
+        reports = {
+            name: evaluate_encoded(model, text, source=f"the {name} text", weigh=name == "dev")
+            for name, text in texts.items()
+            if text is not None
+        }
+        return Reports(reports, _offer(reports))
+
+    @cached_property
+    def ngrams(self) -> NgramBeside:
+        """The n-gram model of the training text."""
+        encoder = self.model.encoder
+        return NgramBeside.fitted(self.text.ids, encoder.level, len(encoder.vocabulary))
+
+    def with_baselines(self) -> LanguageModel:
+        """The model and the n-gram model beside it."""
+        return replace(self.model, beside=self.ngrams)
+
+    def scoring_seconds(self, dev_seconds: float) -> float:
+        """By what the first lines take: one text is read after the other, not side by side."""
+        lines = max(1, int(np.searchsorted(np.cumsum(self.dev_text.lengths), SAMPLE)))
+        first = np.arange(len(self.dev_text)) < lines
+        sample = EncodedLines(self.dev_text.rows.kept(first), characters=self.dev_text.characters)
+        every = len(self.dev_text.ids) + (len(self.test_text.ids) if self.test_text else 0)
+        taken = seconds_of(lambda: evaluate_encoded(self.model, sample, source="the dev text"))
+        return taken * every / len(sample.ids)
+
+
+def _offer(reports: Mapping[str, Report]) -> dict[str, str]:
+    """A sentence, where mixing is worth it."""
+    report = reports[max(reports)]  # test, if there is one
+    if MIXTURE not in report.variants or not better(report.variants[MIXTURE][0], report.scores[0]):
+        return {}
+    return {MIXTURE: MIX}
 
 
 def training_batches(model: LanguageModel, text: EncodedLines) -> StreamBatches | LineBatches:

@@ -6,7 +6,7 @@ Each room has its own network under the same face; see next_token.py for what is
 import math
 from abc import ABC
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self, overload
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, overload
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.decode.sample import Sampling, sample
 from unrolled.errors import ConfigError
@@ -26,8 +26,10 @@ from unrolled.tasks.shared.language_answers import (
     no_chance,
 )
 from unrolled.tasks.shared.language_uses import GenerateOptions, NextOptions, PromptInput
+from unrolled.tasks.shared.mixture import MixedNetwork
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.next_token import STEPS_AT_ONCE, NextToken, State
+from unrolled.tasks.shared.ngram_beside import NgramBeside
 from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks, TextInput
 from unrolled.text.batch import StreamBatches
@@ -47,6 +49,7 @@ class LanguageModel(NetworkModel, ABC):
     settings: Any  # LanguageRun, WindowRun or NgramRun
     encoder: TextEncoder
     network: NextToken
+    beside: NgramBeside | None = None  # what it must beat, and can be mixed with
 
     @classmethod
     def create(cls, settings: Any, encoder: TextEncoder) -> Self:
@@ -62,11 +65,31 @@ class LanguageModel(NetworkModel, ABC):
             files, level=tokens.level, splitter=tokens.splitter, lowercase=tokens.lowercase
         )
         size = len(encoder.vocabulary)
-        return cls(settings, encoder, cls.network_type.from_settings(settings.model, size, files))
+        network = cls.network_type.from_settings(settings.model, size, files)
+        beside = NgramBeside.from_files(files, vocabulary_size=size)
+        return cls(settings, encoder, network, beside)
+
+    def parts(self) -> Sequence[tuple[str, nn.Module]]:
+        """The network, and the n-gram model beside it."""
+        return [("", self.network), *([("beside.", self.beside)] if self.beside else [])]
+
+    def mixed(self) -> Self:
+        """This model and its n-gram model as one, weighed on the development text."""
+        if self.beside is None:
+            raise ConfigError(
+                "there is no n-gram model beside this one to mix it with: it was trained without "
+                "baselines, by an older version, or is one itself. Leave --mix out."
+            )
+        network = MixedNetwork(self.network, self.beside.network, float(self.beside.weight))
+        return replace(self, network=network)
+
+    def _asked(self, options: Any) -> Self:
+        return self.mixed() if options.mix else self
 
     def files(self) -> dict[str, bytes]:
         """The vocabulary and, where there are any, the tokeniser and the network's own."""
-        return {**self.encoder.files(), **self.network.files()}
+        beside = self.beside.files() if self.beside else {}
+        return {**self.encoder.files(), **self.network.files(), **beside}
 
     def about(self) -> dict[str, float]:
         """How large the network is, and how many tokens there are."""
@@ -80,10 +103,14 @@ class LanguageModel(NetworkModel, ABC):
         """What answers each use."""
         return {
             "score": lambda blocks, options, source: answer_lines(
-                self.scored(blocks), rank=options.rank, source=source
+                self._asked(options).scored(blocks), rank=options.rank, source=source
             ),
-            "generate": self._written,
-            "next": self._suggested,
+            "generate": lambda blocks, options, source: self._asked(options)._written(
+                blocks, options, source
+            ),
+            "next": lambda blocks, options, source: self._asked(options)._suggested(
+                blocks, options, source
+            ),
         }
 
     def stream_nats(self, encoded: EncodedLines) -> NDArray[np.float64]:
@@ -154,7 +181,7 @@ class LanguageModel(NetworkModel, ABC):
     def _continuations(self, given: PromptInput, options: GenerateOptions) -> Iterator[Written]:
         unknown = self.encoder.encode_lines(given.prompt.split("\n")).unknown
         remark = f"Tokens of the prompt that the model does not know: {unknown}"
-        texts = self.generate(given.prompt, **options.model_dump())
+        texts = self.generate(given.prompt, **options.model_dump(exclude={"mix"}))
         for number, text in enumerate(texts):
             yield Written(text, number, (remark,) if unknown and not number else ())
 

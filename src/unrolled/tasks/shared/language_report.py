@@ -10,12 +10,15 @@ from unrolled.errors import DataError
 from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.perplexity import Counted, perplexity_measures, perplexity_scores
 from unrolled.evaluate.report import Report
+from unrolled.evaluate.score import Score
 from unrolled.tasks.shared.language_answers import no_chance
 from unrolled.tasks.shared.language_model import LanguageModel
+from unrolled.tasks.shared.mixture import best_weight, mixed_nats
 from unrolled.tasks.shared.token_baselines import known_baselines, nats_of_lines
 from unrolled.text.tokens import EncodedLines
 
 DEV_COLUMNS = 16
+MIXTURE = "with_ngram"
 
 
 def evaluate_language(model: LanguageModel, lines: Iterable[str], *, source: Path | str) -> Report:
@@ -36,8 +39,12 @@ def evaluate_encoded(
     *,
     source: Path | str,
     lines: Iterable[str] = (),
+    weigh: bool = False,
 ) -> Report:
-    """The same, on text that is encoded already; `lines` are what `kept_for_names` made of it."""
+    """The same, on text that is encoded already; `lines` are what `kept_for_names` made of it.
+
+    `weigh`: choose on this text how much the model counts in the mixture with its n-gram model.
+    """
     counted = _counted(model, encoded)
     nats = possible_nats(model, encoded, source=source, lines=lines)
     by_line = np.add.reduceat(nats, encoded.starts)
@@ -54,7 +61,21 @@ def evaluate_encoded(
         )
         for name, baseline in known_baselines(model.encoder.vocabulary).items()
     }
-    return Report(scores, baselines)
+    if model.beside is None:
+        return Report(scores, baselines)
+    theirs = model.beside.network.nats_in_lines(encoded)
+    if weigh:
+        model.beside.weight.fill_(best_weight(nats, theirs))
+    weight, recipe = float(model.beside.weight), model.beside.network.recipe
+    mixture = mixed_nats(nats, theirs, weight)
+    chosen = f"|mixture:{weight:.4f}" + ("|weighed-on:this" if weigh else "")
+
+    def of(nats: NDArray[np.float64], note: str) -> list[Score]:
+        by_line = np.add.reduceat(nats, encoded.starts)
+        return perplexity_scores(by_line, encoded.lengths, counted, note=note)
+
+    baselines["ngram"] = of(theirs, recipe)
+    return Report(scores, baselines, variants={MIXTURE: of(mixture, chosen + recipe)})
 
 
 def measured_language(

@@ -10,13 +10,19 @@ from unrolled.tasks.task import Use
 EXAMPLES = ("generate FOLDER --tokens 300", "score FOLDER text.txt")
 
 
-class ScoreOptions(Section):
+class MixOptions(Section):
+    """Whether the n-gram model beside a trained one has a say."""
+
+    mix: bool = Field(False, description="Mix with the n-gram model kept beside it.")
+
+
+class ScoreOptions(MixOptions):
     """How scores are listed."""
 
     rank: bool = Field(False, description="Likeliest line first.")
 
 
-class NextOptions(Section):
+class NextOptions(MixOptions):
     """How many suggestions there are."""
 
     top: int = Field(10, description="How many to list.")
@@ -34,7 +40,7 @@ class TextBefore(Section):
     text: str = Field(description="What stands before.")
 
 
-class GenerateOptions(Section):
+class GenerateOptions(MixOptions):
     """How a text is drawn, and how many."""
 
     tokens: int = Field(200, description="At most this many further tokens.")
