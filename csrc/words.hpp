@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -84,7 +85,7 @@ class WordIndex {
     }
 
     // A short word itself; of a longer one, a number that hardly another one has: eight bytes at a
-    // time, the last eight perhaps twice.
+    // time, the last eight perhaps twice. Nobody can know which words share one: see mixed.
     static uint64_t head(std::string_view word) {
         const char* p = word.data();
         const size_t size = word.size();
@@ -101,11 +102,25 @@ class WordIndex {
         return mixed(size * 0x9E3779B97F4A7C15ull, head);
     }
 
-    // The factors are those of splitmix64 (Steele et al. 2014).
+    // Both halves of a product with a factor that is another one in every process: a text that was
+    // made to crowd one place of a table with known factors finds its words spread like any other's.
     static uint64_t mixed(uint64_t hash, uint64_t piece) {
-        hash = (hash ^ piece) * 0xBF58476D1CE4E5B9ull;
-        hash = (hash ^ hash >> 27) * 0x94D049BB133111EBull;
-        return hash ^ hash >> 31;
+        const Secret& now = secret();
+        const auto product = static_cast<unsigned __int128>(hash ^ piece ^ now.mask) * now.factor;
+        return uint64_t(product) ^ uint64_t(product >> 64);
+    }
+
+    struct Secret {
+        uint64_t mask, factor;
+    };
+
+    static const Secret& secret() {
+        static const Secret drawn = [] {
+            std::random_device device;
+            const auto draw = [&] { return uint64_t(device()) << 32 | device(); };
+            return Secret{draw(), draw() | 1};
+        }();
+        return drawn;
     }
 
     template <typename T>

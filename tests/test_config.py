@@ -89,3 +89,47 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     file.write_text("seed = = 3")
     with pytest.raises(ConfigError, match=r"config.toml: is not valid TOML: .*line 1"):
         settings_for(LanguageRun, file=file)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"#" * 100_001, r"has more than 100000 bytes, but settings have fewer"),
+        (b"a" + b".a" * 20_000 + b" = 1", r"has a line of more than 100 dots, but no name of"),
+        (b"a = " + b"[" * 5000 + b"]" * 5000, r"is not valid TOML: maximum recursion depth"),
+        (b"seed = " + b"9" * 5000, r"is not valid TOML: Exceeds the limit .4300 digits"),
+        (b"seed = 0x" + b"f" * 5000, r"seed is a int that is too long to show, but must be less"),
+        (b"seed = '" + b"x" * 5000 + b"'", r"^seed is 'x{198}…, but must be a valid integer"),
+        (b"task = []", r"task is \[\], but 'lm' was asked for"),
+        (b"\xff", r"is not valid TOML: 'utf-8' codec can't decode"),
+        (
+            b"model.cell = " + b"[[1]]",
+            r"model.cell is \[\[1\]\], but must be one of gru, lstm, rnn",
+        ),
+        (b"model.cell = '" + b"a" * 9000 + b"'", r"model.cell is 'a{198}…, but must be one of"),
+    ],
+)
+def test_absurd_settings_are_refused_at_once_and_in_few_words(content, problem, tmp_path):
+    (tmp_path / "config.toml").write_bytes(content)
+    with pytest.raises(ConfigError, match=problem) as refused:
+        settings_for(LanguageRun, file=tmp_path / "config.toml")
+    assert len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "a" + ".a" * 20_000 + "=1",
+        "seed=" + "9" * 5000,
+        "seed=0x" + "f" * 5000,
+        "seed=" + "[" * 5000,
+        "model.cell=" + "{a=" * 3000 + "1" + "}" * 3000,
+        "x" * 9000,
+        "=",
+        "seed.a.b=1\n[model]\ncell=1",
+    ],
+)
+def test_absurd_overrides_are_refused_at_once_and_in_few_words(item):
+    with pytest.raises(ConfigError) as refused:
+        settings_for(LanguageRun, overrides=parse_overrides([item]))
+    assert len(str(refused.value)) < 600

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+MOST_SHOWN = 200  # characters of a value in a message
+
 
 class UnrolledError(Exception):
     """Base class: the command prints these without a traceback and exits with `exit_code`."""
@@ -92,9 +94,19 @@ def ending_signals() -> list[int]:
     return ending
 
 
+def shown(value: object) -> str:
+    """A value from outside, for a message: escaped, and cut where it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of too many digits, or a list too deep
+        text = f"a {type(value).__name__} that is too long to show"
+    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"
+
+
 def not_one_of(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:
     """ConfigError for a name outside a fixed set, with the nearest spelling if there is one."""
     names = sorted(allowed)
-    near = get_close_matches(str(value), names, n=1)
+    text = value if isinstance(value, str) else ""
+    near = get_close_matches(text[:MOST_SHOWN], names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return ConfigError(f"{setting} is {value!r}, but must be one of {', '.join(names)}.{hint}")
+    return ConfigError(f"{setting} is {shown(value)}, but must be one of {', '.join(names)}.{hint}")

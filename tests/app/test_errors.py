@@ -122,7 +122,7 @@ CASES = [  # arguments, exit code, what stderr says; M is a model folder
         r"running: holds a run that has not finished; .*best-\d+ is its best",
     ),
     # generate, next, score, evaluate
-    ("generate M --temperature -1", 2, r"temperature is -1\.0, but must be 0 or more"),
+    ("generate M --temperature -1", 2, r"temperature is -1\.0, but must be 0 or in 0\.0001"),
     ("generate M --tokens 0", 2, r"tokens is 0, but must be at least 1"),
     ("generate M --count 0", 2, r"count is 0, but must be at least 1"),
     ("generate M --top-k 0", 2, r"top_k is 0, but must be at least 1"),

@@ -13,7 +13,7 @@ from importlib.metadata import version
 import pytest
 
 from unrolled.app import progress
-from unrolled.app.output import print_json, print_report
+from unrolled.app.output import note, print_json, print_report, say
 from unrolled.app.progress import busy, clock, describe, plain_lines
 from unrolled.evaluate.report import Report, number
 from unrolled.evaluate.score import Score
@@ -362,3 +362,48 @@ def test_info_lists_the_shapes_of_a_model(call, model):
     assert sum(own) == about["parameters"]
     assert f"{sum(row['numbers'] for row in listed):,} numbers in all." in done.out
     assert "--shapes was given, but no model." in call("info", "--shapes").err
+
+
+def closing(redirect, *arguments):
+    """A command whose caller has closed one of its streams."""
+    line = 'exec "$@" ' + redirect
+    command = ["sh", "-c", line, "sh", *COMMAND, *map(str, arguments)]
+    return subprocess.run(command, env=ONE_CORE, capture_output=True, text=True, check=False)
+
+
+def test_closed_streams_are_named_and_take_no_file_for_one_of_them(model):
+    no_output = closing(">&-", "info", model)
+    assert (no_output.returncode, no_output.stdout) == (5, "")
+    assert no_output.stderr == (
+        "unrolled: <stdout>: is closed, but results are printed there; redirect it.\n"
+    )
+    no_input = closing("<&-", "score", model)
+    assert (no_input.returncode, no_input.stdout) == (5, "")
+    assert no_input.stderr.startswith("unrolled: <stdin>: the file cannot be read (")
+    no_errors = closing("2>&-", "score", model, "not-there.txt")
+    assert (no_errors.returncode, no_errors.stdout) == (5, "")
+
+
+HOSTILE = "\x1b]0;owned\x07\x9b31m\r\x7f"
+
+
+def test_what_a_terminal_would_obey_is_shown(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    say(f"a\t{HOSTILE}", "b")
+    note(f"no file {HOSTILE}")
+    out, err = capsys.readouterr()
+    shown = r"\u001b]0;owned\u0007\u009b31m\u000d\u007f"
+    assert out == f"a\t{shown}\nb\n"
+    assert err == f"no file {shown}\n"
+
+
+def test_what_goes_to_a_file_is_as_it_is(capsys):
+    say(f"a {HOSTILE}")
+    assert capsys.readouterr().out == f"a {HOSTILE}\n"
+
+
+def test_a_name_in_an_error_cannot_move_the_cursor(call):
+    done = call("info", f"x{HOSTILE}y")
+    assert done.code == 4
+    assert done.err.isascii()
+    assert done.err.strip().isprintable()

@@ -92,8 +92,8 @@ def test_what_is_drawn_is_fed_back():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": -0.5}, "temperature is -0.5, but must be 0 or more"),
-        ({"temperature": math.nan}, "temperature is nan, but must be 0 or more"),
+        ({"temperature": -0.5}, "temperature is -0.5, but must be 0 or in 0.0001..10000"),
+        ({"temperature": math.nan}, "temperature is nan, but must be 0 or in 0.0001..10000"),
         ({"top_k": 0}, "top_k is 0, but must be at least 1"),
         ({"top_p": 0.0}, r"top_p is 0.0, but must be in \(0, 1\]"),
         ({"top_p": 1.5}, r"top_p is 1.5, but must be in \(0, 1\]"),

@@ -6,6 +6,8 @@ import pytest
 from ngrams import counted, random_lines, step
 
 from unrolled.errors import ConfigError, DataError, StorageError
+from unrolled.ngrams.arpa_reader import read_table
+from unrolled.ngrams.table import ZERO
 from unrolled.tasks.ngram.model import read_arpa, write_arpa
 from unrolled.tasks.shared.language_report import evaluate_language
 from unrolled.text.source import Source
@@ -157,6 +159,11 @@ def test_n_grams_that_no_line_has_are_left_out(tmp_path):
         ("-0.5\tcat", "nan\tcat", r"line 12: the log-probability is 'nan'"),
         ("-0.5\tcat", "0.5\tcat", r"line 12: the log-probability is 0.5, but must be 0 or less"),
         ("cat\t-0.2", "cat\tinf", r"line 12: the backoff weight is 'inf', but must be a number"),
+        (
+            "cat\t-0.2",
+            "cat\t1.7e308",
+            r"line 12: the backoff weight is '1.7e308', but must be",
+        ),
         ("-0.2\t<s> cat", "-0.2\t<s> cow", r"line 16: 'cow' is not among the 1-grams, but every"),
         ("-0.6\t<s> dog", "-0.6\t<s> cat", r"line 17: the n-gram is that of line 16, but each may"),
         ("-0.7\tdog", "-0.7\tcat", r"line 13: the n-gram is that of line 12"),
@@ -190,7 +197,7 @@ def test_characters_cannot_be_written(tmp_path):
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     model = counted(["a b"], 2)
-    with pytest.raises(StorageError, match=r"none/a.arpa: cannot be written: No such file"):
+    with pytest.raises(StorageError, match=r"none/a.arpa: cannot write: No such file"):
         write_arpa(model, tmp_path / "none" / "a.arpa")
 
 
@@ -208,3 +215,13 @@ def test_kenlm_finds_the_same_probabilities(smoothing, order, vocabulary, tmp_pa
     ours = -model.network.nats_in_lines(encoded) / math.log(10.0)
     found = [p for line in lines for p, *_ in theirs.full_scores(line)]
     np.testing.assert_allclose(found, ours, atol=1e-5, rtol=0.0)
+
+
+@pytest.mark.parametrize("least", ["-1e400", "-1.7e308", "-inf", "-99"])
+def test_no_chance_is_the_same_number_however_it_is_written(tmp_path, least):
+    text = SMALL.replace("-0.5\tcat\t-0.2", f"{least}\tcat\t{least}")
+    table, _ = read_table(written(tmp_path, text))
+    for level in table.levels:
+        assert np.isfinite(level.log_p).all()
+        assert np.isfinite(level.log_b).all()
+    assert (table.levels[0].log_p == ZERO).sum() == 3  # <pad>, <s> and cat

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import pickle
 import random
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from unrolled.errors import ConfigError, ModelError, NumericError, StorageError
@@ -386,3 +388,19 @@ def test_a_path_below_a_file_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError, match="cannot read: Not a directory; check the path"):
         read_tensors(tmp_path / "file" / "model.safetensors", None)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_values_that_are_not_finite_are_refused_by_name(tmp_path, dtype, value):
+    tensors = {"a": torch.ones(5, dtype=dtype), "b": torch.ones(2, 3, dtype=dtype)}
+    tensors["b"][1, 2] = value
+    (tmp_path / "x.safetensors").write_bytes(save(tensors))
+    with pytest.raises(ModelError, match="tensor 'b' holds NaN or infinite values; restore it"):
+        read_tensors(tmp_path / "x.safetensors", None)
+
+
+def test_a_sum_that_overflows_is_no_infinite_value(tmp_path):
+    tensors = {"a": torch.full((9,), 3e38), "b": torch.full((9,), 6e4, dtype=torch.float16)}
+    (tmp_path / "x.safetensors").write_bytes(tensor_bytes(tensors))
+    assert read_tensors(tmp_path / "x.safetensors", None)["a"].equal(tensors["a"])

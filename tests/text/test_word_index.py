@@ -1,4 +1,5 @@
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -73,3 +74,40 @@ def test_half_a_surrogate_pair_is_a_letter_like_any(index):
 def test_nothing_is_read_from_nothing(index):
     ids, lengths = index().read([])
     assert (ids.tolist(), lengths.tolist()) == ([], [])
+
+
+def unmixed(hashes):
+    """What the factors of splitmix64, without a secret, make these hashes of."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9)):
+        undone = hashes.copy()
+        for _ in range(64 // shift):
+            undone = hashes ^ undone >> np.uint64(shift)
+        hashes = undone * np.uint64(pow(factor, -1, 2**64))
+    return hashes
+
+
+def crowding_words(count):
+    """Words of eight letters that a table with these known factors would put into one place."""
+    chance, found = np.random.default_rng(1), []
+    while sum(map(len, found)) < count:
+        hashes = chance.integers(0, 2**50, 4_000_000, dtype=np.uint64)
+        heads = unmixed(hashes) ^ np.uint64(8 * 0x9E3779B97F4A7C15 % 2**64)
+        letters = heads.view(np.uint8).reshape(-1, 8)
+        found.append(letters[((letters > 0x20) & (letters < 0x7F)).all(axis=1)])
+    return [row.tobytes().decode() for row in np.concatenate(found)[:count]]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not COMPILED, reason="there is no table")
+def test_no_text_can_be_made_to_crowd_the_table():
+    crafted = crowding_words(12_000)
+    plain = [f"{number:08x}" for number in range(12_000)]
+
+    def seconds(words):
+        began = time.process_time()
+        WordIndex().read([" ".join(words)])
+        return time.process_time() - began
+
+    pairs = [(seconds(crafted), seconds(plain)) for _ in range(5)]
+    assert min(a for a, _ in pairs) < 10 * min(b for _, b in pairs)
+    assert WordIndex(crafted).words() == list(dict.fromkeys(crafted))

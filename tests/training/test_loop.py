@@ -262,10 +262,7 @@ def test_a_checkpoint_that_was_made_with_nan_in_it_is_noticed(run, tmp_path):
     state = (folder.step_folder(3) / "state.json").read_bytes()
     files = {"state.json": state, "state.safetensors": safetensors.torch.save(tensors)}
     write_folder(folder.step_folder(3), files)
-    with pytest.raises(
-        NumericError, match=r"at step 4 .* \(weight stack.weight_hh_l0 is not finite"
-    ):
-        run("out", resume=True)
+    assert folder.restore()[0].step == 2  # the one before
 
 
 def test_a_disk_that_fills_up_costs_no_checkpoint(run, tmp_path, bytes_of):

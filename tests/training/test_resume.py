@@ -288,3 +288,12 @@ def test_what_a_user_keeps_in_the_folder_of_a_run_stays(run, tmp_path):
     (notes / "a").write_text("mine")
     run("out", resume=True)
     assert (notes / "a").read_text() == "mine"
+
+
+def test_settings_that_were_emptied_are_damage(run, tmp_path):
+    stopped_at(run, 3)
+    (tmp_path / "out" / "config.toml").write_bytes(b"")
+    with pytest.raises(
+        ModelError, match=r"config\.toml: is damaged: it names no task; train again"
+    ):
+        run("out", resume=True)

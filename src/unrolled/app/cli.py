@@ -23,7 +23,8 @@ from unrolled.app.commands.lab import lab_application
 from unrolled.app.commands.train import train
 from unrolled.app.commands.use import use_command, uses
 from unrolled.app.help import TrainCommand, name_types
-from unrolled.errors import Stopped, UnrolledError, ending_signals
+from unrolled.app.output import note
+from unrolled.errors import Stopped, StorageError, UnrolledError, ending_signals
 
 ABOUT = "Recurrent sequence models, from raw text to a trained model, on the machine you have."
 MORE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}  # a task's settings
@@ -84,7 +85,7 @@ def options(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 is done, every other exit code is listed in errors.py."""
     try:
-        with terminable(), writable():
+        with terminable(), connected(), writable():
             command = get_command(application())
             name_types(command)
             code = command(args=arguments, prog_name="unrolled", standalone_mode=False) or 0
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def complain(message: str, exit_code: int) -> int:
     """Say what is wrong on stderr, and hand the exit code on."""
-    print(f"unrolled: {message}", file=sys.stderr)
+    note(f"unrolled: {message}")
     return exit_code
 
 
@@ -133,6 +134,20 @@ def terminable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Streams for those that the caller has closed (`>&-`): else the next file that is opened would
+    be taken for one of them. Who reads, is refused; who has nowhere to print, at once.
+    """
+    unreadable, closed = "w", sys.stdout is None
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, unreadable))  # noqa: SIM115  as long as we live
+    if closed:
+        raise StorageError("<stdout>", "is closed, but results are printed there; redirect it.")
+    yield
 
 
 @contextmanager

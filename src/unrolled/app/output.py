@@ -11,16 +11,25 @@ if TYPE_CHECKING:
     from unrolled.evaluate.shown import Shown
 
 NUMBERS = ".json"  # the ending of a file that holds no picture
+CONTROLS = {  # what a terminal would obey
+    code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"
+}
+
+
+def say(*lines: str) -> None:
+    """A result on stdout; on a terminal the controls that are in it are shown, not obeyed."""
+    text = "\n".join(lines)
+    print(text.translate(CONTROLS) if sys.stdout.isatty() else text, flush=True)
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    print(json_text(value))
+    say(json_text(value))
 
 
 def print_object(value: Any) -> None:
     """One JSON object on a line of its own."""
-    print(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False), flush=True)
+    say(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
 
 
 def json_text(value: Any) -> str:
@@ -29,14 +38,13 @@ def json_text(value: Any) -> str:
 
 
 def note(message: str) -> None:
-    """A sentence on stderr."""
-    print(message, file=sys.stderr)
+    """A sentence on stderr; no name or token in it can move the cursor."""
+    print(message.translate(CONTROLS), file=sys.stderr)
 
 
 def print_report(report: "Report", *, title: str) -> None:
     """Scores beside the baselines', under a title."""
-    print(title)
-    print(report.text())
+    say(title, report.text())
 
 
 def print_shown(shown: "Shown", *, title: str, out: Path | None, json: bool) -> None:
@@ -44,7 +52,7 @@ def print_shown(shown: "Shown", *, title: str, out: Path | None, json: bool) -> 
     if json:
         print_json(shown.as_json())
     else:
-        print(*([title] if title else []), shown.text(), sep="\n")
+        say(*([title] if title else []), shown.text())
     if out is not None:
         draw(shown.as_json() if out.suffix == NUMBERS else shown.chart(), out)
 

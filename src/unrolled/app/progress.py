@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from unrolled.app.output import note
+from unrolled.app.output import CONTROLS, note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +67,7 @@ def progress() -> "Iterator[Watch]":
 def busy(what: str) -> Iterator[None]:
     """Say what goes on and for how long, once it has taken more than two seconds."""
     done = Event()
-    teller = Thread(target=_tell, args=(what, done), daemon=True)
+    teller = Thread(target=_tell, args=(what.translate(CONTROLS), done), daemon=True)
     teller.start()
     try:
         yield

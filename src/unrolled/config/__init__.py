@@ -14,7 +14,17 @@ import tomli_w
 from pydantic import ValidationError
 
 from unrolled.config.sections import RunSettings, Section
-from unrolled.errors import ConfigError, StorageError, UnrolledError, not_one_of
+from unrolled.errors import (
+    MOST_SHOWN,
+    ConfigError,
+    StorageError,
+    UnrolledError,
+    not_one_of,
+    shown,
+)
+
+MAX_TOML = 100_000  # bytes
+MAX_DOTS = 100  # in a line: parsing takes time that grows with their square
 
 Kind = TypeVar("Kind", bound=Section)
 Run = TypeVar("Run", bound=RunSettings)
@@ -36,7 +46,7 @@ def settings_for(
     task = kind.model_fields["task"].default
     values = read_toml(file) if file else {}
     if values.get("task", task) != task:
-        raise ConfigError(f"{file}: task is {values['task']!r}, but {task!r} was asked for.")
+        raise ConfigError(f"{file}: task is {shown(values['task'])}, but {task!r} was asked for.")
     for name, value in (overrides or {}).items():
         _put(values, name, value)
     return checked(kind, values)
@@ -45,11 +55,24 @@ def settings_for(
 def read_toml(file: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as stream:
+            return parse_toml(stream.read(MAX_TOML + 1))
     except OSError as error:
         raise StorageError(file, f"cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: is not valid TOML: {error}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def parse_toml(data: bytes) -> dict[str, Any]:
+    """The tables of a TOML text; ValueError for what is none, or larger than any settings are."""
+    if len(data) > MAX_TOML:
+        raise ValueError(f"has more than {MAX_TOML} bytes, but settings have fewer.")
+    if any(line.count(b".") > MAX_DOTS for line in data.splitlines()):
+        raise ValueError(f"has a line of more than {MAX_DOTS} dots, but no name of a setting has.")
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not valid TOML: {str(error)[:MOST_SHOWN]}.") from error
 
 
 def parse_overrides(items: Iterable[str]) -> dict[str, Any]:
@@ -58,7 +81,7 @@ def parse_overrides(items: Iterable[str]) -> dict[str, Any]:
     for item in items:
         name, equals, text = item.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"--set {item!r} is not of the form section.key=value.")
+            raise ConfigError(f"--set {shown(item)} is not of the form section.key=value.")
         values[name.strip()] = _toml_value(text.strip())
     return values
 
@@ -126,12 +149,14 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _toml_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}".encode())["value"]
+    except ValueError:
         return text
 
 
 def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    if name.count(".") > MAX_DOTS:
+        raise ConfigError(f"--set {shown(name)}: no setting has so many parts.")
     *sections, key = name.split(".")
     for section in sections:
         values = values.setdefault(section, {})
@@ -147,13 +172,13 @@ def _config_error(
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, UnrolledError):
         return cause
-    name = shown_as(".".join(str(part) for part in first["loc"]))
+    name = shown_as(".".join(str(part) for part in first["loc"])[:MOST_SHOWN])
     if first["type"] == "extra_forbidden":
         return _unknown_key(kind, [str(part) for part in first["loc"]])
     if first["type"] == "literal_error":
         return not_one_of(name, first["input"], re.findall(r"'([^']*)'", first["ctx"]["expected"]))
     allowed = first["msg"].replace("Input should", "must")
-    return ConfigError(f"{name} is {first['input']!r}, but {allowed}.")
+    return ConfigError(f"{name} is {shown(first['input'])}, but {allowed}.")
 
 
 def _unknown_key(kind: type[Section], path: list[str]) -> ConfigError:

@@ -1,6 +1,5 @@
 """What a search finds, and the one place where lengths are made comparable."""
 
-import math
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from unrolled.errors import ConfigError, NumericError
 
+MAX_ALPHA = 10.0  # far beyond any use, and no length to its power is infinite
 Amount = TypeVar("Amount", float, NDArray[np.float64], Tensor)
 
 
@@ -39,10 +39,10 @@ def normalised(log_p: Amount, length: int | NDArray[np.int64] | Tensor, alpha: f
 
 
 def check_alpha(alpha: float) -> None:
-    """An error unless alpha is a finite number from 0 on."""
-    if not (math.isfinite(alpha) and alpha >= 0.0):
+    """An error unless alpha is a number that lengths can be raised to."""
+    if not 0.0 <= alpha <= MAX_ALPHA:
         raise ConfigError(
-            f"alpha is {alpha}, but must be a finite number, 0 or more. "
+            f"alpha is {alpha}, but must be a number in 0..{MAX_ALPHA:g}. "
             "0 compares sums of log-probabilities, 1 compares means."
         )
 

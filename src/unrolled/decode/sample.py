@@ -11,6 +11,8 @@ from unrolled.decode.stepper import State, Stepper
 from unrolled.decode.topk import likeliest
 from unrolled.errors import ConfigError
 
+COLDEST, HOTTEST = 1e-4, 1e4  # temperatures; beyond them, float32 leaves nothing to draw
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
@@ -27,8 +29,10 @@ class Sampling:
     banned: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0.0):
-            raise ConfigError(f"temperature is {self.temperature}, but must be 0 or more.")
+        if self.temperature != 0.0 and not COLDEST <= self.temperature <= HOTTEST:
+            raise ConfigError(
+                f"temperature is {self.temperature}, but must be 0 or in {COLDEST:g}..{HOTTEST:g}."
+            )
         if self.top_k is not None and self.top_k < 1:
             raise ConfigError(f"top_k is {self.top_k}, but must be at least 1.")
         if self.top_p is not None and not 0.0 < self.top_p <= 1.0:
@@ -74,6 +78,7 @@ def _nucleus(log_p: Tensor, share: float) -> Tensor:
     ordered, tokens = log_p.sort(dim=1, descending=True)
     p = ordered.softmax(dim=1)
     beyond = p.cumsum(dim=1) - p >= share  # what comes before already holds the share
+    beyond[:, 0] = False  # also of a share that rounds to nothing
     return torch.full_like(log_p, -math.inf).scatter(
         1, tokens, ordered.masked_fill(beyond, -math.inf)
     )

@@ -6,14 +6,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from unrolled.errors import ConfigError
+from pydantic import BaseModel, ConfigDict, Field
+
+from unrolled.errors import ConfigError, ModelError, shown
 from unrolled.evaluate.details import detail_tables
 from unrolled.evaluate.score import Score, better, named
 from unrolled.evaluate.shown import columns
+from unrolled.store.manifest import RESTORE
 from unrolled.store.names import METRICS
+from unrolled.store.reading import read_folder
 
 SPLITS = ("dev", "test")
 NOTES = "notes"
+MAX_METRICS = 1 << 24  # bytes
+NOT_A_REPORT = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration),
+    *(TypeError, ValueError),
+)
 Row = tuple[str, list[Score]]
 
 
@@ -134,5 +143,50 @@ def saved_reports(folder: Path | str) -> dict[str, Report]:
 
 
 def _saved(folder: Path | str) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads((Path(folder) / METRICS).read_text(encoding="utf-8"))
-    return values
+    """What metrics.json holds; ModelError if it is damaged, or no report that can be shown."""
+    path = Path(folder) / METRICS
+    data = read_folder(Path(folder), required=(METRICS,))[METRICS]
+    if len(data) > MAX_METRICS:
+        raise ModelError(path, f"has {len(data)} bytes, but may have {MAX_METRICS}; {RESTORE}.")
+    try:
+        return _checked(json.loads(data.decode()))
+    except NOT_A_REPORT as error:
+        raise ModelError(path, f"does not hold reports: {shown(str(error))}; {RESTORE}.") from error
+
+
+def _checked(values: Any) -> dict[str, Any]:
+    """The values of metrics.json, once it is known that their reports can be shown."""
+    notes = _Saved.model_validate(values).notes
+    reports = {name: Report.from_json(values[name]) for name in SPLITS if name in values}
+    for report in reports.values():
+        report.text()
+    return {**values, NOTES: notes}
+
+
+class _SavedScore(BaseModel):
+    """A score as metrics.json holds it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str
+    value: float
+    low: float
+    high: float
+    signature: str
+    higher_is_better: bool = True
+
+
+class _SavedReport(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    scores: list[_SavedScore] = Field(min_length=1)
+    baselines: dict[str, list[_SavedScore]]
+    details: dict[str, Any] = {}
+
+
+class _Saved(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    dev: _SavedReport | None = None
+    test: _SavedReport | None = None
+    notes: dict[str, str] = {}

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.errors import DataError
+from unrolled.errors import DataError, shown
 from unrolled.ngrams.arpa import LOG10
 from unrolled.ngrams.query import Places, find
 from unrolled.ngrams.settings import MAX_ORDER
@@ -23,6 +23,7 @@ from unrolled.text.corpus import read_lines
 from unrolled.text.tokens import END, PAD, SPECIALS, START, UNK
 
 LINES_AT_ONCE = 1 << 16
+MOST_LOG10 = 99.0  # as −99 stands for −∞, so no weight is larger
 SIZE = re.compile(r"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,15})")
 
 
@@ -162,7 +163,8 @@ def _columns(
     if len(positive := np.flatnonzero(log_p > 0.0)):
         i = int(positive[0])
         raise file.error(
-            f"the log-probability is {fields[i * width]}, but must be 0 or less.", int(numbers[i])
+            f"the log-probability is {fields[i * width][:40]}, but must be 0 or less.",
+            int(numbers[i]),
         )
     weights = fields[width - 1 :: width] if weighted else []
     log_b = _decimals(file, weights, numbers, "backoff weight") if weighted else 0.0 * log_p
@@ -174,7 +176,8 @@ def _columns(
         if len(strange := np.flatnonzero(words[:, column] < 0)):
             i = int(strange[0])
             raise file.error(
-                f"{names[i]!r} is not among the 1-grams, but every word must be.", int(numbers[i])
+                f"{shown(names[i])} is not among the 1-grams, but every word must be.",
+                int(numbers[i]),
             )
     return NgramRows(words, log_p, log_b, numbers)
 
@@ -185,10 +188,13 @@ def _decimals(file: ArpaFile, texts: list[str], numbers: Places, what: str) -> F
         values = np.fromiter(map(float, texts), np.float64, len(texts))
     except ValueError:
         values = np.array([_decimal(text) for text in texts])
-    if len(wrong := np.flatnonzero(np.isnan(values) | (values == np.inf))):
+    if len(wrong := np.flatnonzero(~(values <= MOST_LOG10))):  # NaN among them
         i = int(wrong[0])
-        raise file.error(f"the {what} is {texts[i]!r}, but must be a number.", int(numbers[i]))
-    return np.maximum(values * LOG10, ZERO)
+        raise file.error(
+            f"the {what} is {shown(texts[i])}, but must be a number, {MOST_LOG10:g} at the most.",
+            int(numbers[i]),
+        )
+    return np.maximum(values, -MOST_LOG10) * LOG10
 
 
 def _decimal(text: str) -> float:
@@ -203,7 +209,7 @@ def _new_ids(
 ) -> Iterator[int]:
     for name, number in zip(names, numbers.tolist(), strict=True):
         if name.split() != [name]:
-            raise file.error(f"the word {name!r} is empty or holds white space.", number)
+            raise file.error(f"the word {shown(name)} is empty or holds white space.", number)
         yield ids.setdefault(SPECIALS[UNK] if name == "<UNK>" else name, len(ids))
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from unrolled.config.sections import Section
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 
 MAX_ORDER = 16
 PRUNED = ("stupid", "absolute", "kn", "mkn")  # smoothings that know what to do without an n-gram
@@ -19,7 +19,7 @@ def _thresholds(value: Any) -> Any:
         return [int(part) for part in value.split(",")]
     except ValueError:
         raise ConfigError(
-            f"model.prune is {value!r}, but must be whole numbers with commas, such as 0,0,1."
+            f"model.prune is {shown(value)}, but must be whole numbers with commas, such as 0,0,1."
         ) from None
 
 
@@ -60,14 +60,17 @@ class NgramSettings(Section):
     def _can_be_pruned(self) -> Self:
         if any(self.prune) and self.smoothing not in PRUNED:
             raise ConfigError(
-                f"model.prune is {self.prune} and model.smoothing is {self.smoothing!r}, which "
-                f"needs every count. Leave prune out, or choose one of {', '.join(PRUNED)}."
+                f"model.prune is {shown(self.prune)} and model.smoothing is {self.smoothing!r}, "
+                f"which needs every count. Leave prune out, or choose one of {', '.join(PRUNED)}."
             )
         rising = list(self.prune) == sorted(self.prune)
-        if self.prune and (not rising or self.prune[0] != 0 or len(self.prune) > self.order):
+        fits = not self.prune or (
+            self.prune[0] == 0 and self.prune[-1] < 2**63 and len(self.prune) <= self.order
+        )
+        if not (rising and fits):
             raise ConfigError(
-                f"model.prune is {','.join(map(str, self.prune))}, but must be at most "
-                f"{self.order} counts, one an order, that begin with 0 and never fall, such as "
+                f"model.prune is {shown(self.prune)}, but must be at most {self.order} counts, "
+                "one an order, that begin with 0, never fall and stay below 2^63, such as "
                 "0,0,1: n-grams seen no more often than that are left out, and the last count "
                 "serves the orders after it. For fewer words set tokens.min_count."
             )

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from unrolled.errors import ModelError
+from unrolled.errors import ModelError, shown
 
 FORMAT = 1
 MANIFEST = "MANIFEST.json"
@@ -137,9 +137,3 @@ def _entry_problem(name: str, entry: Any) -> str | None:
     if not isinstance(entry["sha256"], str) or not _SHA256.fullmatch(entry["sha256"]):
         return f"{name} has SHA-256 {shown(entry['sha256'])}, but must have 64 hex digits"
     return None
-
-
-def shown(value: object) -> str:
-    """A value from outside, escaped and cut for a message."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -20,8 +20,8 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
-from unrolled.errors import ConfigError, ModelError, NumericError
-from unrolled.store.manifest import RESTORE, shown
+from unrolled.errors import ConfigError, ModelError, NumericError, shown
+from unrolled.store.manifest import RESTORE
 from unrolled.store.storage import open_regular, storage_errors
 
 Expected = Mapping[str, tuple[torch.dtype, tuple[int, ...]]]
@@ -87,7 +87,9 @@ def read_tensors(path: Path, expected: Expected | None) -> dict[str, Tensor]:
         if expected is not None:
             _check_expected(path, declared, expected)
         stream.seek(0)
-        return _load(path, stream.read())
+        tensors = _load(path, stream.read())
+    _refuse_not_finite(path, tensors)
+    return tensors
 
 
 def _check_savable(name: str, tensor: Tensor) -> None:
@@ -98,13 +100,26 @@ def _check_savable(name: str, tensor: Tensor) -> None:
     if tensor.dtype not in DTYPES.values():
         allowed = ", ".join(map(str, DTYPES.values()))
         raise ConfigError(f"tensor {name} is {tensor.dtype}, but must be one of {allowed}.")
-    if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+    if not _is_finite(tensor):
         bad = int(tensor.numel() - torch.isfinite(tensor).sum())
         raise NumericError(
             f"tensor {name} has {bad} of {tensor.numel()} values that are NaN or infinite, "
             "but only finite ones are saved; go back to an earlier checkpoint and lower "
             "the learning rate."
         )
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    """Whether no value is NaN or infinite; a sum shows it at the speed of memory, or overflows."""
+    if not tensor.is_floating_point():
+        return True
+    return bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all())
+
+
+def _refuse_not_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if not _is_finite(tensor):
+            raise ModelError(path, f"tensor {shown(name)} holds NaN or infinite values; {RESTORE}.")
 
 
 def _read_header(path: Path, stream: BufferedReader) -> bytes:

@@ -20,6 +20,6 @@ TASKS: dict[str, AnyTask] = {
 
 def task_named(name: object) -> AnyTask:
     """The task of that name, or a ConfigError that lists the names."""
-    if name not in TASKS:
+    if not isinstance(name, str) or name not in TASKS:
         raise not_one_of("task", name, TASKS)
-    return TASKS[str(name)]
+    return TASKS[name]

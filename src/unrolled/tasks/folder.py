@@ -1,11 +1,10 @@
 """A model folder is data: settings, weights, vocabulary, scores and a card, under one manifest."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unrolled.config import checked
+from unrolled.config import checked, parse_toml
 from unrolled.store.names import SETTINGS
 from unrolled.tasks import task_named
 from unrolled.tasks.shared.stored import read_model
@@ -18,7 +17,7 @@ def load(folder: Path | str) -> Any:
 
 
 def _without_weights(files: Mapping[str, bytes]) -> Model:
-    values = tomllib.loads(files[SETTINGS].decode())
+    values = parse_toml(files[SETTINGS])
     task = task_named(values.get("task"))
     model: Model = task.model().restore(checked(task.settings, values), files)
     return model

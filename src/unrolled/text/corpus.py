@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from unrolled.errors import ConfigError, DataError, StorageError
+from unrolled.errors import ConfigError, DataError, StorageError, shown
 
 BLOCK = 1 << 20  # bytes read at once
 MAX_LINE = 1 << 28  # characters; more than a block holds
@@ -86,8 +86,8 @@ def _decoder(encoding: str) -> codecs.IncrementalDecoder:
         pass  # a real encoding, in which one byte is no character
     except (LookupError, ValueError) as error:
         raise ConfigError(
-            f"encoding is {encoding!r}, but must be one that Python knows, such as utf-8, utf-16, "
-            "latin-1, cp1252 or shift_jis."
+            f"encoding is {shown(encoding)}, but must be one that Python knows, such as utf-8, "
+            "utf-16, latin-1, cp1252 or shift_jis."
         ) from error
     return codecs.getincrementaldecoder(encoding)()
 

@@ -17,6 +17,7 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 CONTROLS = {SPECIALS[PAD], SPECIALS[START], SPECIALS[END]}  # in a text, these words are unknown
 MAX_SIZE = 5_000_000  # ordinary tokens
 MAX_COUNT = 2**63 - 1
+MOST_PARTS = {1_000_000: "[{", 2_000_000: ":", 4 * MAX_SIZE: ","}  # of a JSON file of a model
 
 
 class Vocabulary:
@@ -99,6 +100,7 @@ def one_hot(ids: ArrayLike, size: int) -> NDArray[np.float32]:
 
 def parse_object(text: str, *, keys: set[str]) -> dict[str, Any]:
     """A JSON object with exactly these keys, each once; ValueError with the reason otherwise."""
+    _check_parts(text)
     try:
         value = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -107,6 +109,13 @@ def parse_object(text: str, *, keys: set[str]) -> dict[str, Any]:
         seen = sorted(value) if isinstance(value, dict) else type(value).__name__
         raise ValueError(f"the keys must be {sorted(keys)}, but found {short(seen)}")
     return value
+
+
+def _check_parts(text: str) -> None:
+    """Refuse a text of which far more memory would be made than a model's file has need of."""
+    for most, letters in MOST_PARTS.items():
+        if sum(map(text.count, letters)) > most:
+            raise ValueError(f"there are more than {most} of {' and '.join(letters)} in it")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

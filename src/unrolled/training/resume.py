@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from unrolled.config import flat, settings_for
+from unrolled.config import flat, read_toml, settings_for
 from unrolled.config.sections import RunSettings
-from unrolled.errors import ConfigError, ModelError
+from unrolled.errors import ConfigError, ModelError, shown
 
 Run = TypeVar("Run", bound=RunSettings)
 
@@ -35,8 +35,11 @@ def stored_settings(file: Path, given: Run) -> Run:
     """The settings that a run began with; a ConfigError if those given now are not the same."""
     try:
         stored = settings_for(type(given), file=file)
+        whole = "task" in read_toml(file)
     except ConfigError as error:
         raise ModelError(file, f"does not hold the settings of this run: {error}") from error
+    if not whole:  # what is left out of a run's own file was lost
+        raise ModelError(file, "is damaged: it names no task; train again in another --out.")
     old, new = flat(stored.model_dump()), flat(given.model_dump())
     for name in sorted((old.keys() | new.keys()) - OPERATIONAL):
         if old.get(name) != new.get(name):
@@ -63,4 +66,4 @@ def check_data(file: Path, data: Splits) -> None:
 
 
 def _shown(value: object) -> str:
-    return "not set" if value is None else repr(value)
+    return "not set" if value is None else shown(value)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from unrolled.app.options import Encoding
+from unrolled.app.output import say
 from unrolled.app.progress import busy
 from unrolled.tasks import TASKS
 
@@ -24,4 +25,4 @@ def import_model(
         model, made = formats["arpa"].read(Source(data, encoding))
         save_model(model, out, made=made)
     for name, value in model.about().items():
-        print(f"{name}  {value}")
+        say(f"{name}  {value}")

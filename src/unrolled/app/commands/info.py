@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unrolled.app.options import Json
-from unrolled.app.output import print_json, print_report
+from unrolled.app.output import print_json, print_report, say
 from unrolled.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ def info(
         return
     width = max(map(len, facts))
     for name, value in facts.items():
-        print(f"{name:<{width}}  {value}")
+        say(f"{name:<{width}}  {value}")
     for name, report in reports.items():
         print_report(report, title=f"\nOn the {name} text, when training ended")
     for message in notes:
-        print(f"\n{message}")
+        say(f"\n{message}")
 
 
 def show_shapes(folder: Path | None, *, json: bool) -> None:

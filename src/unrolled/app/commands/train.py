@@ -8,9 +8,11 @@ import typer
 from unrolled.app.options import Encoding, Json, Minutes, Seed, Threads
 from unrolled.app.output import note, print_json, print_report
 from unrolled.app.progress import progress
+from unrolled.errors import ModelError
 from unrolled.tasks import TASKS, task_named
 
 *OTHERS, LAST = TASKS
+LONGEST_ROW = 1 << 16  # bytes
 NAMES = f"{', '.join(OTHERS)} or {LAST}"
 From = Annotated[
     str | None, typer.Option("--from", help="Parallel files: the ending of the source.")
@@ -71,7 +73,7 @@ def show(out: Path, task: str, *, json: bool) -> None:
     from unrolled.evaluate.report import saved_notes, saved_reports
 
     reports = saved_reports(out)
-    for message in [task_named(task).sentence(first_row(out)), *saved_notes(out)]:
+    for message in [learned_from(out, task), *saved_notes(out)]:
         note(message)
     if json:
         print_json({"model": str(out), **{name: r.as_json() for name, r in reports.items()}})
@@ -80,12 +82,19 @@ def show(out: Path, task: str, *, json: bool) -> None:
         print_report(report, title=f"{out} on the {name} data")
 
 
-def first_row(out: Path) -> dict[str, float]:
-    """What the model learned from, in numbers."""
+def learned_from(out: Path, task: str) -> str:
+    """What the model learned from, by the first row of its metrics."""
     from json import loads
 
+    from unrolled.store.manifest import RESTORE
     from unrolled.store.names import METRIC_ROWS
+    from unrolled.store.storage import open_regular, storage_errors
 
-    with (out / METRIC_ROWS).open(encoding="utf-8") as file:
-        facts: dict[str, float] = loads(file.readline())
-    return facts
+    path = out / METRIC_ROWS
+    with storage_errors(path, "read"), open_regular(path) as file:
+        row = file.readline(LONGEST_ROW)
+    try:
+        return task_named(task).sentence(loads(row))
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        problem = f"is damaged: its first row does not tell of the data; {RESTORE}."
+        raise ModelError(path, problem) from error

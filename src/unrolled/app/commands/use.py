@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unrolled.app.options import Encoding, Input, Json, Model, Out, chosen, parameters
-from unrolled.app.output import NUMBERS, draw, note, print_json, print_object
+from unrolled.app.output import NUMBERS, draw, note, print_json, print_object, say
 from unrolled.app.progress import busy
 from unrolled.errors import ConfigError
 from unrolled.tasks import TASKS, AnyTask, task_named
@@ -126,7 +126,7 @@ def show(
         if in_numbers and use.document is None:
             print_object(values.pop() if out is None else values[-1])
         elif not in_numbers:
-            print(answer.text(), flush=True)
+            say(answer.text())
     document = use.document or list
     if in_numbers and use.document is not None:
         print_json(document(values))

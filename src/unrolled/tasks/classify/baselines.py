@@ -108,6 +108,11 @@ class Baselines(nn.Module):
             sizes = BaselineSizes.from_json(files[BASELINES_FILE].decode())
         except ValueError as error:
             raise ValueError(f"{BASELINES_FILE}: {error}") from error
+        if not UNK < sizes.tokens <= vocabulary_size or vocabulary_size**sizes.order >= 2**63:
+            raise ValueError(
+                f"{BASELINES_FILE}: {sizes.tokens} tokens and n-grams of {sizes.order} do not go "
+                f"with a vocabulary of {vocabulary_size}"
+            )
         return cls(labels, sizes, vocabulary_size=vocabulary_size)
 
     def probabilities(self, texts: EncodedTexts) -> dict[str, Floats]:

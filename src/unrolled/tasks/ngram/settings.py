@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from unrolled.config.sections import Section, TextRun
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.ngrams.settings import NgramSettings
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -20,7 +20,7 @@ def _bytes(value: Any) -> Any:
     found = SIZE.fullmatch(value.strip())
     if not found:
         raise ConfigError(
-            f"train.memory is {value!r}, but must be a number of bytes, such as 500MB or 2GB."
+            f"train.memory is {shown(value)}, but must be a number of bytes, such as 500MB or 2GB."
         )
     return int(float(found[1]) * UNITS[found[2].upper()])
 

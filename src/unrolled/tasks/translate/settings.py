@@ -11,6 +11,7 @@ from unrolled.config.sections import (
     TokenSettings,
     TrainSettings,
 )
+from unrolled.decode.hypothesis import MAX_ALPHA
 from unrolled.errors import ConfigError
 
 ATTENTIONS = Literal[
@@ -183,7 +184,10 @@ class SearchOptions(Section):
 
     beam: int = Field(5, ge=1, le=1000, description="Hypotheses kept at each step; 1 is greedy.")
     alpha: float = Field(
-        0.7, ge=0.0, description="Length exponent: 0 sums log-probabilities, 1 takes the mean."
+        0.7,
+        ge=0.0,
+        le=MAX_ALPHA,
+        description="Length exponent: 0 sums log-probabilities, 1 takes the mean.",
     )
     stop: STOPS = Field("ahead", description="When to stop: ahead, best, count or limit.")
 
@@ -242,7 +246,10 @@ class TraceOptions(Section):
     threshold: float = Field(0.3, ge=0.01, le=1.0, description="Weights from here on are links.")
     beam: int = Field(5, ge=1, le=1000, description="Hypotheses kept at each step; 1 is greedy.")
     alpha: float = Field(
-        0.7, ge=0.0, description="Length exponent: 0 sums log-probabilities, 1 takes the mean."
+        0.7,
+        ge=0.0,
+        le=MAX_ALPHA,
+        description="Length exponent: 0 sums log-probabilities, 1 takes the mean.",
     )
     max_length: int | None = Field(None, ge=1, description="Tokens that an output may have.")
 
