@@ -5,7 +5,6 @@ GridSearchCV and `--set` speak of the same things. A fitted estimator is kept as
 pickled, it is that folder's bytes, and no object of ours but the estimator itself.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -18,7 +17,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from unrolled.config import checked, sections
+from unrolled.config import checked, parse_toml, sections
 from unrolled.config.sections import RunSettings
 from unrolled.errors import not_one_of
 from unrolled.store.files import write_folder
@@ -101,7 +100,7 @@ class TaskEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _restored(self, files: Mapping[str, bytes]) -> Model:
-        values = tomllib.loads(files[SETTINGS].decode())
+        values = parse_toml(files[SETTINGS])
         return self.model_type.restore(checked(self.run, values), files)
 
     def __getstate__(self) -> dict[str, Any]:

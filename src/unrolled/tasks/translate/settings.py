@@ -11,7 +11,6 @@ from unrolled.config.sections import (
     TokenSettings,
     TrainSettings,
 )
-from unrolled.decode.hypothesis import MAX_ALPHA
 from unrolled.errors import ConfigError
 
 ATTENTIONS = Literal[
@@ -186,7 +185,7 @@ class SearchOptions(Section):
     alpha: float = Field(
         0.7,
         ge=0.0,
-        le=MAX_ALPHA,
+        le=10.0,
         description="Length exponent: 0 sums log-probabilities, 1 takes the mean.",
     )
     stop: STOPS = Field("ahead", description="When to stop: ahead, best, count or limit.")
@@ -248,7 +247,7 @@ class TraceOptions(Section):
     alpha: float = Field(
         0.7,
         ge=0.0,
-        le=MAX_ALPHA,
+        le=10.0,
         description="Length exponent: 0 sums log-probabilities, 1 takes the mean.",
     )
     max_length: int | None = Field(None, ge=1, description="Tokens that an output may have.")
