@@ -25,7 +25,7 @@ from unrolled.tasks.run import use_machine
 from unrolled.tasks.translate.model import Search, TranslateModel
 from unrolled.tasks.translate.report import PairData
 from unrolled.text.pair_batch import PairBatch
-from unrolled.text.parallel import read_pairs, read_parallel
+from unrolled.text.parallel import read_parallel
 from unrolled.text.tokens import END, PAD, START
 from unrolled.training.optimise import clip_gradients
 
@@ -237,8 +237,8 @@ def main() -> None:
     options = parser.parse_args()
     use_machine(options.threads)
     model = load(options.model)
-    lines = read_parallel(options.prefix, options.source, options.target)
-    pairs = read_pairs(lines, source=options.prefix)
+    found, _ = read_parallel(options.prefix, options.source, options.target)
+    pairs = found.pairs
     texts = [pair.source for pair in pairs]
     same, stepped = (Ordinary(model, feed=feed).eval() for feed in (False, True))
     for program in (same, stepped):

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from unrolled.app.commands.use import in_blocks, show
+from unrolled.app.commands.use import Asked, show
 from unrolled.tasks import task_named
+from unrolled.text.source import ArrivingLines
 
 
 def print_answers(
@@ -22,6 +23,8 @@ def print_answers(
     """Answer lines that come one by one, so many at a time."""
     task = task_named(model.settings.task)
     chosen = task.uses[use].options(**options)
-    blocks = in_blocks(task.inputs(lines, use, chosen, source=source), at_once)
-    answers = model.answers(use, blocks, chosen, source=source)
-    show(answers, task.uses[use], source=source, out=out, json=json)
+    blocks = ([line] for line in lines)
+    arriving = ArrivingLines(blocks, name=source, is_whole=at_once > 1)
+    asked = Asked.of(task.inputs(arriving, use, model.settings, chosen), arriving, at_once)
+    answers = model.answers(use, asked.blocks, chosen, source=source)
+    show(answers, task.uses[use], asked, out=out, json=json)

@@ -70,7 +70,16 @@ def test_a_report_without_details_ends_with_its_recipe():
     scores = [Score("perplexity", 9.0, 9.0, 9.0, "lines:1", False)]
     report = Report(scores, {"uniform": scores})
     assert "recipe: lines:1" in report.text().splitlines()[-2]
-    assert shown({"tags_not_in_training_data": {"X": 1}}) == []
+    assert shown({"some_other_detail": {"X": 1}}) == []
+
+
+def test_what_training_did_not_have_is_told_with_how_often():
+    told = "Not in the training data, so always counted as wrong: {}."
+    assert shown({"tags_not_in_training_data": {"X": 1}}) == [told.format("1 tag, X (1)")]
+    many = {f"l{n:02d}": n for n in range(1, 13)}
+    (line,) = shown({"labels_not_in_training_data": many})
+    assert line.startswith(told.format("12 labels, l01 (1), l02 (2)")[:-1])
+    assert line.endswith("l10 (10) ….")
 
 
 def test_no_mistakes_no_table_of_them():

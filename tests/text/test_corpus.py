@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import tracemalloc
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -143,17 +144,30 @@ def test_every_cut_and_many_flips_of_an_archive_are_data_errors(tmp_path, pack, 
         assert "\n".join(lines).encode() + b"\n" == text  # a flip that changes nothing of the text
 
 
-def test_a_decompression_bomb_streams(tmp_path):
-    size = 100_000_000
-    path = written(tmp_path, gzip.compress((b"a" * 999 + b"\n") * (size // 1000), 1), "t.gz")
+def test_what_is_packed_streams_and_a_bomb_is_stopped_at_its_stated_limit(tmp_path):
+    def packed(size):
+        lines = (b"a" * 999 + b"\n") * (size // 1000)
+        return written(tmp_path, gzip.compress(lines, 1), f"{size}.gz")
+
+    size = 30_000_000
     tracemalloc.start()
     try:
-        characters = sum(map(len, read_lines(path)))
+        assert sum(map(len, read_lines(packed(size)))) == 999 * (size // 1000)
+        bomb = packed(100_000_000)
+        tracemalloc.reset_peak()
+        lines = read_lines(bomb)
+        with pytest.raises(DataError, match=r"at most 50 times as many, or 33,554,432\. If that"):
+            deque(lines, maxlen=1)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert characters == 999 * (size // 1000)
     assert peak < 20_000_000
+
+
+def test_what_packs_well_but_not_beyond_measure_is_read_whole(tmp_path):
+    lines = [f"{n * 7919:x} is the number {n}" for n in range(1_500_000)]
+    path = written(tmp_path, gzip.compress("\n".join(lines).encode(), 1), "t.gz")
+    assert sum(1 for _ in read_lines(path)) == len(lines)
 
 
 @pytest.mark.parametrize("block", [1, 4, 1 << 20])

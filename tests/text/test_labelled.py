@@ -86,7 +86,7 @@ def test_latin_1_is_read_by_its_name_and_refused_without(tmp_path):
         ("d.csv", "label,text\na,b,c\n", 2, "has 3 columns, but must have 2: the label, a comma"),
         ("d.csv", 'a,x\nb,"y\nz', 2, "the row that begins here is not valid CSV"),
         ("d.jsonl", '{"label": "a", "text": "x"}\n{', 2, "is not valid JSON: Expecting property"),
-        ("d.jsonl", '["a", "x"]', 1, "holds ['a', 'x'], but must be an object whose \"text\" is"),
+        ("d.jsonl", '["a", "x"]', 1, "holds ['a', 'x'], but must be an object: {…}"),
         ("d.jsonl", '{"label": "a", "text": 3}', 1, 'must be an object whose "text" is a string'),
         ("d.jsonl", '{"text": "x"}', 1, 'must have either a "label" or a list of "labels"'),
         (

@@ -54,11 +54,20 @@ def test_too_many_labels_are_refused():
         build(*([str(number)] for number in range(MAX_LABELS + 1)))
 
 
-def test_an_unknown_label_is_named_by_file_and_line():
+def test_labels_that_training_did_not_have_stand_behind_the_others():
+    rows = examples(["a"], ["d"], ["c"], ["d"])
+    labels = build(["a"], ["b"])
+    assert labels.unseen(rows) == ("c", "d")
+    assert labels.targets(rows, source="dev.tsv").tolist() == [0, 3, 2, 3]
+    several = build(["a", "b"], ["b"])
+    assert several.targets(examples(["a", "c"], []), source="d").tolist() == [[1, 0, 1], [0, 0, 0]]
+
+
+def test_a_file_with_other_labels_alone_is_refused():
     with pytest.raises(
-        DataError, match=r"dev.tsv, line 2: the label 'c' does not occur in the training data"
+        DataError, match=r"dev.tsv, line 1: has the labels \['c'\], but the training"
     ):
-        build(["a"], ["b"]).targets(examples(["a"], ["c"]), source="dev.tsv")
+        build(["a"], ["b"]).targets(examples(["c"], ["c"]), source="dev.tsv")
 
 
 def test_two_labels_where_training_had_one_are_named_by_file_and_line():

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from unrolled.config.data import PairedTexts
 from unrolled.errors import DataError, StorageError
 from unrolled.text.parallel import Dropped, Pair, keep_lengths, read_pairs, read_parallel
 from unrolled.text.source import fingerprint_of
@@ -20,7 +21,7 @@ def write(path, text, ending=""):
 
 
 def read(text, name="data.tsv"):
-    return read_pairs(text.split("\n"), source=name)
+    return read_pairs(text.split("\n"), source=name).pairs
 
 
 # ------------------------------------------------------------------ two files
@@ -30,32 +31,34 @@ def read(text, name="data.tsv"):
 def test_two_files_are_joined_line_by_line(tmp_path, ending):
     write(tmp_path / "train.v1.de", b"ein Haus\r\nzwei\n", ending)
     write(tmp_path / "train.v1.en", b"a house\ntwo")
-    pairs, known_by = read_parallel(tmp_path / "train.v1", "de", "en")
-    assert pairs == [Pair("ein Haus", "a house", 1), Pair("zwei", "two", 2)]
+    found, known_by = read_parallel(tmp_path / "train.v1", "de", "en")
+    assert found.pairs == [Pair("ein Haus", "a house", 1), Pair("zwei", "two", 2)]
     assert known_by == fingerprint_of(["ein Haus\ta house", "zwei\ttwo"])
-    assert read_parallel(str(tmp_path / "train.v1"), "en", "de")[0][1] == Pair("two", "zwei", 2)
+    assert read_parallel(str(tmp_path / "train.v1"), "en", "de")[0].pairs[1] == Pair(
+        "two", "zwei", 2
+    )
 
 
 def test_a_tab_inside_a_side_becomes_a_space(tmp_path):
     write(tmp_path / "d.a", b"x\ty\n\tz\n")
     write(tmp_path / "d.b", b"u\nv\tw\t\n")
-    pairs, known_by = read_parallel(tmp_path / "d", "a", "b")
-    assert pairs == [Pair("x y", "u", 1), Pair("z", "v w", 2)]
+    found, known_by = read_parallel(tmp_path / "d", "a", "b")
+    assert found.pairs == [Pair("x y", "u", 1), Pair("z", "v w", 2)]
     assert known_by == fingerprint_of(["x y\tu", " z\tv w "])
 
 
 def test_a_blank_line_keeps_its_place(tmp_path):
     write(tmp_path / "d.a", b"x\n\ny\n")
     write(tmp_path / "d.b", b"u\n\nv\n")
-    pairs, _ = read_parallel(tmp_path / "d", "a", "b")
-    assert pairs == [Pair("x", "u", 1), Pair("y", "v", 3)]
+    found, _ = read_parallel(tmp_path / "d", "a", "b")
+    assert found.pairs == [Pair("x", "u", 1), Pair("y", "v", 3)]
 
 
 def test_an_encoding_is_read_by_its_name(tmp_path):
     for side in "ab":
         write(tmp_path / f"d.{side}", "café\n".encode("latin-1"))
-    pairs, _ = read_parallel(tmp_path / "d", "a", "b", encoding="latin-1")
-    assert pairs == [Pair("café", "café", 1)]
+    found, _ = read_parallel(tmp_path / "d", "a", "b", encoding="latin-1")
+    assert found.pairs == [Pair("café", "café", 1)]
     with pytest.raises(DataError, match=r"d\.a, line 1, column 4: byte 0xe9 is not valid utf-8"):
         read_parallel(tmp_path / "d", "a", "b")
 
@@ -98,8 +101,6 @@ def test_a_pair_is_source_tab_target():
         ("a\tb\nc d\n", 2, "has 1 column, but must have 2: the source, a tab, the target. Put a"),
         ("a\tb\tCC-BY\n", 1, "has 3 columns, but must have 2: the source, a tab, the target. Keep"),
         ("a\tb\tc\td\n", 1, "has 4 columns, but must have 2"),
-        ("\na\tb\n\tb\n", 3, "the source is empty, but both sides must have text. Complete the"),
-        ("a\t \n", 1, "the target is empty, but both sides must have text. Complete the pair, or"),
     ],
 )
 def test_what_is_wrong_is_named_by_file_and_line(text, line, message):
@@ -116,6 +117,39 @@ def test_further_columns_are_refused_with_the_way_to_cut_them():
 def test_a_file_without_pairs_is_refused():
     with pytest.raises(DataError, match=r"data\.tsv: holds no pair, but there must be some"):
         read("\n \n\t\n")
+
+
+def test_lines_with_text_on_one_side_are_passed_over_counted_and_said():
+    found = read_pairs(["a\tb", "\tx", "", "c\td", "y\t "], source="data.tsv")
+    assert found.pairs == [Pair("a", "b", 1), Pair("c", "d", 4)]
+    assert found.one_sided == [2, 5]
+    assert found.remarks() == [
+        "2 lines with text on one side alone left out, the first being line 2"
+    ]
+    assert read_pairs(["a\tb"], source="data.tsv").remarks() == []
+    with pytest.raises(DataError, match="holds no pair"):
+        read("a\t\n\tb")
+
+
+def test_two_of_many_columns_are_named_by_a_header_or_by_the_settings():
+    lines = ["id\ttarget\tsource", "1\tone\teins", "2\ttwo\tzwei"]
+    found = read_pairs(lines, source="d.tsv")
+    assert found.pairs == [Pair("eins", "one", 2), Pair("zwei", "two", 3)]
+    assert found.settled(PairedTexts()) == PairedTexts(
+        source_column="source", target_column="target"
+    )
+    numbers = PairedTexts(source_column=3, target_column=2)
+    assert read_pairs(lines[1:], source="d.tsv", data=numbers).pairs[1] == Pair("zwei", "two", 2)
+    with pytest.raises(DataError, match=r"d\.tsv, line 1: there is no column 'en' for the targets"):
+        read_pairs(lines, source="d.tsv", data=PairedTexts(target_column="en"))
+
+
+def test_pairs_of_csv_and_of_objects():
+    csv = ["source,target", '"a, b","c', 'd"']
+    assert read_pairs(csv, source="d.csv").pairs == [Pair("a, b", "c\nd", 2)]
+    objects = ['{"en": "one", "de": "eins"}']
+    data = PairedTexts(source_column="de", target_column="en")
+    assert read_pairs(objects, source="d.jsonl", data=data).pairs == [Pair("eins", "one", 1)]
 
 
 # ------------------------------------------------------------------ lengths

@@ -8,15 +8,23 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic.fields import FieldInfo
 
-from unrolled.config import checked, option_name
+from unrolled.config import checked, option_name, sections
 from unrolled.config.describe import choices, plain_type
-from unrolled.config.sections import Section
+from unrolled.config.sections import RunSettings, Section
 from unrolled.errors import ConfigError
+from unrolled.tasks import AnyTask
+from unrolled.tasks.task import NoOptions
 
 Model = Annotated[Path, typer.Argument(help="A model folder.", show_default=False)]
-Input = Annotated[str, typer.Argument(help="A text file, .gz or .xz, or - for standard input.")]
+Input = Annotated[
+    str,
+    typer.Argument(help="A file as train reads it, or plain text; .gz, .xz; - is standard input."),
+]
 Encoding = Annotated[str, typer.Option(help="The text's encoding.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+WithInput = Annotated[
+    bool, typer.Option("--with-input", help="Write each answer beside its input, as that stood.")
+]
 Out = Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .html; .json for numbers.")]
 
 
@@ -42,6 +50,8 @@ Seed = typer.Option(
 Threads = typer.Option(help="Cores to use; 0 is all.", callback=_bounded("--threads", 0, 1024))
 
 Kind = TypeVar("Kind", bound=Section)
+Settings = TypeVar("Settings", bound=RunSettings)
+DATA = "data"  # the section of how files are read
 
 
 def parameters(sections: Iterable[type[Section]]) -> dict[str, Parameter]:
@@ -78,6 +88,29 @@ def _flag(name: str, field: FieldInfo) -> str:
 def _help(field: FieldInfo) -> str:
     default = "" if field.default in (None, "") else f" \\[default: {field.default}]"
     return f"{field.description or ''}{default}"
+
+
+def data_parameters(tasks: Iterable[AnyTask]) -> dict[str, Parameter]:
+    """What tasks' settings say of how files are read, as options."""
+    found = (sections(task.settings).get(DATA) for task in tasks)
+    return parameters(section for section in found if section is not None)
+
+
+def with_data(
+    settings: Settings, known: Iterable[str], given: Mapping[str, Any], *, noun: str
+) -> Settings:
+    """A model's settings with the options that say how a file is to be read."""
+    own = getattr(settings, DATA, NoOptions())
+    values = chosen(type(own), known, given, noun=noun).model_dump(exclude_unset=True)
+    return settings.model_copy(update={DATA: own.model_copy(update=values)}) if values else settings
+
+
+def without_format(settings: Settings) -> Settings:
+    """Settings as they are for inputs, which need not be written as the training data were."""
+    data = getattr(settings, DATA, None)
+    if data is None:
+        return settings
+    return settings.model_copy(update={DATA: data.model_copy(update={"format": None})})
 
 
 def chosen(kind: type[Kind], known: Iterable[str], given: Mapping[str, Any], *, noun: str) -> Kind:

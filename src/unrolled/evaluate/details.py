@@ -9,13 +9,25 @@ KINDS = {"by_label": "label", "by_tag": "tag"}  # the tables of rates that a rep
 RATES = ("precision", "recall", "f1")
 MOST_LABELS = 40
 MOST_MISTAKES = 5
+MOST_UNSEEN = 10
 
 Rates = Mapping[str, Mapping[str, float]]
 Mistake = tuple[str, str, int]  # the right label, the one that was given, how often
 
 
 def detail_tables(details: Mapping[str, Any]) -> Iterator[str]:
-    """What a temperature does, rates of each label, what was taken for what: as far as known."""
+    """What a temperature does, rates of each label, what was taken for what: as far as known.
+
+    What the training data do not have is told first.
+    """
+    for kind in KINDS.values():
+        if unseen := details.get(f"{kind}s_not_in_training_data"):
+            listed = [f"{visible(name)} ({n:,})" for name, n in unseen.items()][:MOST_UNSEEN]
+            more = " …" * (len(unseen) > MOST_UNSEEN)
+            yield (
+                f"Not in the training data, so always counted as wrong: {len(unseen)} "
+                f"{kind}{'s' * (len(unseen) > 1)}, {', '.join(listed)}{more}."
+            )
     if scaled := details.get("calibration"):
         yield "Calibrated: ece {ece_before:.4f} before, {ece_after:.4f} after".format(**scaled)
     for name, kind in KINDS.items():

@@ -42,10 +42,15 @@ class Judged:
 
     @classmethod
     def of(cls, probabilities: Floats, targets: Targets) -> "Judged":
-        """From probabilities (N, K) and targets (N,), or (N, K) where labels are several."""
+        """From probabilities (N, K) and targets (N,), or (N, K) where labels are several.
+
+        Targets may speak of more labels than probabilities do: those are never said.
+        """
         from scipy.sparse import csr_array
 
-        K = probabilities.shape[1]
+        K = targets.shape[1] if targets.ndim == 2 else int(targets.max(initial=0)) + 1
+        K = max(K, probabilities.shape[1])
+        probabilities = np.pad(probabilities, ((0, 0), (0, K - probabilities.shape[1])))
         if targets.ndim == 2:
             said, true = csr_array(1.0 * (probabilities >= YES)), csr_array(1.0 * targets)
             confidence, correct = probabilities, targets.astype(np.float64)

@@ -14,7 +14,7 @@ from unrolled.config.sections import RunSettings, TrainSettings
 from unrolled.errors import ConfigError
 from unrolled.store.files import clean_temporaries, write_into_folder
 from unrolled.store.manifest import Content
-from unrolled.tasks import task_named
+from unrolled.tasks import AnyTask, task_named
 from unrolled.tasks.card import card
 from unrolled.tasks.folder import load
 from unrolled.tasks.task import Model
@@ -100,7 +100,7 @@ def run_training(
     """Train in the folder `out`, or go on with the run that is there, and return the model."""
     task, train, watch = task_named(settings.task), _operational(settings), Watch.of(watch)
     with watch.phase("reading"):  # before a folder is made: a wrong file leaves nothing behind
-        data = {name: task.read(source, settings) for name, source in sources.given.items()}
+        data, settings = read_data(task, sources, settings)
     run = RunFolder(
         out, data=data, checkpoint_seconds=train.checkpoint_seconds, threads=train.threads
     )
@@ -113,7 +113,10 @@ def run_training(
                 job = task.job(in_force, data)
             model, made = job.fit(run, watch)
             with watch.phase("scoring"):
-                files = folder_files(model, job.reports(model), made=made)
+                reports = job.reports(model).with_notes(
+                    {f"{name} data": task.remarks(split) for name, split in data.items()}
+                )
+                files = folder_files(model, reports, made=made)
             run.finish(files)
     return load(out)
 
@@ -122,6 +125,20 @@ def _operational(settings: RunSettings) -> TrainSettings:
     """When to save and on how many cores, also of a task that has no such settings."""
     train = getattr(settings, "train", None)
     return train if isinstance(train, TrainSettings) else TrainSettings()
+
+
+def read_data(
+    task: AnyTask, sources: Sources, settings: RunSettings
+) -> tuple[dict[str, Any], RunSettings]:
+    """The data of a run, and its settings with what was found out about the training data.
+
+    The other data are read as the training data are.
+    """
+    given = sources.given
+    train = task.read(given.pop("train"), settings)
+    settings = task.settled(settings, train)
+    others = {name: task.read(source, settings) for name, source in given.items()}
+    return {"train": train, **others}, settings
 
 
 def save_model(model: Model, out: Path, *, made: str) -> None:

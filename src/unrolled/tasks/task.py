@@ -7,11 +7,25 @@ own file when it is called, so that loading a model imports no training.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeVar,
+    runtime_checkable,
+)
 
+from unrolled.config.data import TextData
 from unrolled.config.sections import RunSettings, Section
 from unrolled.evaluate.shown import Shown
-from unrolled.text.source import Fingerprint, Source
+from unrolled.text.columns import text_wanted
+from unrolled.text.records import Record
+from unrolled.text.source import ArrivingLines, Fingerprint, Source
+from unrolled.text.texts import Texts, arriving_texts
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -40,6 +54,15 @@ class Answer(Shown, Protocol):
     @property
     def remarks(self) -> Sequence[str]:
         """What is to be known of it, if anything: told once for all answers that share it."""
+        ...
+
+
+@runtime_checkable
+class Beside(Answer, Protocol):
+    """An answer that can be written beside its input."""
+
+    def beside(self) -> Mapping[str, Any]:
+        """What is written, by the names of its columns."""
         ...
 
 
@@ -72,6 +95,8 @@ class Use(NamedTuple):
 
 
 Blocks = Iterable[Sequence[Any]]  # inputs as they arrive, some at a time
+Inputs = Iterator[tuple[Section, Record]]  # each with the record that it stands in
+PLAIN = TextData()
 
 
 class Model(Protocol):
@@ -131,6 +156,11 @@ class Format(NamedTuple, Generic[M]):
     read: Callable[[Source], tuple[M, str]]  # the model, and how it came about
 
 
+def text_inputs(texts: Texts) -> Inputs:
+    """Texts as inputs."""
+    return ((TextInput.model_construct(text=text), record) for text, record in texts)
+
+
 class Task(ABC, Generic[S, D, M]):
     """What makes a task: its settings, its data, its model, how it is trained, judged and used."""
 
@@ -164,11 +194,19 @@ class Task(ABC, Generic[S, D, M]):
         """
         return []
 
-    def inputs(
-        self, lines: Iterable[str], use: str, options: Any, *, source: Path | str
-    ) -> Iterator[Section]:
-        """The inputs of a use that stand in a file's lines: one a line."""
-        return (TextInput.model_construct(text=line) for line in lines)
+    def remarks(self, data: D) -> Sequence[str]:
+        """What is to be known of how data were read, if anything."""
+        return ()
+
+    def settled(self, settings: S, train: D) -> S:
+        """The settings with what was found out about the training data, for all later commands."""
+        return settings
+
+    def inputs(self, lines: ArrivingLines, use: str, settings: S, options: Any) -> Inputs:
+        """The inputs of a use that stand in a file, as they come: one a line."""
+        data = getattr(settings, "data", PLAIN)
+        wanted = text_wanted(data.text_column)
+        return text_inputs(arriving_texts(lines, wanted, written=data.format))
 
     def formats(self) -> Mapping[str, Format[M]]:
         """What its models can be exported to and imported from, by name."""

@@ -9,23 +9,32 @@ A blank line ends a sentence. Whatever is wrong is named with file and line.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from unrolled.errors import DataError
+from unrolled.config.data import TaggedWords
+from unrolled.errors import ConfigError, DataError
 from unrolled.text.schemes import broken_sentences, first_break
 
 COLUMNS = {"upos": 3, "xpos": 4, "feats": 5}  # of CoNLL-U, by their places
-FORM = 1
-CONLLU_WIDTH = 10
+CONLLU_NAMES = (
+    *("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"),
+)
+CONLLU_WIDTH = len(CONLLU_NAMES)
+CONLLU_NOTE = re.compile(r"#\s*(sent_id|text|newdoc|newpar|global\.columns)\b")
 EMPTY = "_"
 DOCUMENT = "-DOCSTART-"
 WORD_ID = re.compile(r"[1-9][0-9]*")
 OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")
 
+ANY_ID = re.compile(f"{WORD_ID.pattern}|{OTHER_ID.pattern}")
+LOOKED_AT = 100  # sentences by which columns are told apart
+DEFAULT = TaggedWords()
+
 Numbered = tuple[int, str]  # a line and its number
+Block = Sequence[Numbered]
 
 
 @dataclass
@@ -43,70 +52,164 @@ class TaggedSentence:
 
 
 def read_tagged(
-    lines: Iterable[str], *, source: Path | str, column: str = "upos"
+    lines: Iterable[str],
+    *,
+    source: Path | str,
+    column: str = "upos",
+    data: TaggedWords = DEFAULT,
 ) -> list[TaggedSentence]:
     """The sentences of a file in either format; `column` says which tags a CoNLL-U file gives."""
     blocks = list(sentence_blocks(lines))
-    first = next((line for block in blocks for _, line in block if not line.startswith("#")), "")
-    if is_conllu(first) or ".conllu" in Path(source).suffixes:
-        read = [conllu_sentence(block, source=source, column=column) for block in blocks]
-        _check_column(read, source, column)
-    else:
-        separator, width = ("\t" if "\t" in first else None), None
-        read = []
-        for block in blocks:
-            sentence, width = _column_sentence(block, separator, width, source)
-            read.append(sentence)
+    places = find_places(blocks[:LOOKED_AT], source=source, column=column, data=data)
+    read = [tagged_sentence(block, places, source=source) for block in blocks]
     sentences = [sentence for sentence in read if sentence.words]
     if not sentences:
         raise DataError(source, "holds no tagged sentence: one word and its tag a line.")
+    if places.is_conllu:
+        _check_column(sentences, source, data.tag_column or column)
     return sentences
 
 
 def sentence_blocks(lines: Iterable[str]) -> Iterator[list[Numbered]]:
-    """Runs of lines between blank ones, with their numbers."""
-    numbered = enumerate(lines, start=1)
-    for blank, block in groupby(numbered, key=lambda pair: not pair[1].strip()):
-        if not blank:
-            yield list(block)
+    """Runs of lines between blank ones, with their numbers; each as soon as its end has come."""
+    block: list[Numbered] = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            block.append((number, line))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
-def is_conllu(line: str) -> bool:
-    """Whether a line has the form of a CoNLL-U token: ten columns, an id first."""
-    cells = line.split("\t")
-    return len(cells) == CONLLU_WIDTH and bool(
-        WORD_ID.fullmatch(cells[0]) or OTHER_ID.fullmatch(cells[0])
-    )
+class Places(NamedTuple):
+    """Where word and tag stand in a line, from 0; the tag of −1 is the last column."""
+
+    is_conllu: bool
+    word: int
+    tag: int | None  # None: there is none to be read
+    separator: str | None  # None: runs of white space
+    width: int
+
+    def between(self, line: str) -> str | None:
+        """What parts the cells of a line; where no tag is read, each line may have its own."""
+        own = "\t" if "\t" in line else None
+        return own if self.tag is None else self.separator
 
 
-def conllu_sentence(
-    block: Sequence[Numbered], *, source: Path | str, column: str = "upos"
-) -> TaggedSentence:
-    """The words of one block of CoNLL-U, without tokens of several words and empty nodes."""
+def find_places(
+    blocks: Sequence[Block],
+    *,
+    source: Path | str,
+    column: str = "upos",
+    data: TaggedWords = DEFAULT,
+    tagged: bool = True,
+) -> Places:
+    """Where word and tag stand, by the settings and by the first blocks of a file."""
+    wanted = {"word": data.word_column, "tag": data.tag_column or column if tagged else None}
+    if is_conllu_file(blocks, source, data.format):
+        word = _place(wanted["word"] or "form", CONLLU_NAMES, CONLLU_WIDTH, "word")
+        tag = _place(wanted["tag"], CONLLU_NAMES, CONLLU_WIDTH, "tag") if tagged else None
+        return Places(True, word, tag, "\t", CONLLU_WIDTH)
+    first = _first_line(blocks)
+    separator = "\t" if "\t" in first else None
+    width = max(1 + tagged, len(columns_of(first, separator)))
+    indexed = width > 1 + tagged and _has_index(blocks, separator)
+    word = _place(wanted["word"] or str(1 + indexed), (), width, "word")
+    tag = _place(data.tag_column or str(width), (), width, "tag") if tagged else None
+    return Places(False, word, tag, separator, width)
+
+
+def is_conllu_file(blocks: Sequence[Block], source: Path | str, wanted: str | None) -> bool:
+    """Whether a file is CoNLL-U: as it is said to be, by its name or by its first lines."""
+    if wanted is not None:
+        return wanted == "conllu"
+    is_named = ".conllu" in (suffix.lower() for suffix in Path(source).suffixes)
+    return is_named or is_conllu_like([line for _, line in (blocks[0] if blocks else ())])
+
+
+def is_conllu_like(head: Sequence[str]) -> bool:
+    """Whether lines are those of CoNLL-U, or were meant to be: spaces may stand for the tabs."""
+    noted, first = False, ""
+    for line in head:
+        noted = noted or line.startswith("#")
+        if line.strip() and not line.startswith("#"):
+            first = line
+            break
+    cells = first.split("\t") if "\t" in first else first.split()
+    return bool(cells and ANY_ID.fullmatch(cells[0])) and (len(cells) == CONLLU_WIDTH or noted)
+
+
+def _first_line(blocks: Sequence[Block]) -> str:
+    lines = (line for block in blocks for _, line in block)
+    return next((line for line in lines if line.split()[0] != DOCUMENT), "")
+
+
+def _has_index(blocks: Sequence[Block], separator: str | None) -> bool:
+    """Whether the first column counts the words of each sentence: 1, 2, 3 …"""
+    first = [[columns_of(line, separator)[0] for _, line in block] for block in blocks]
+    counted = [[str(n) for n in range(1, len(cells) + 1)] for cells in first]
+    return first == counted and max(map(len, first), default=0) > 1
+
+
+def _place(given: str | None, names: Sequence[str], width: int, what: str) -> int:
+    """The place of a column, from 0, that is named or numbered from 1."""
+    text = (given or "").lower()
+    if text in names:
+        return names.index(text)
+    if text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= width:
+        return int(text) - 1
+    allowed = f"a number from 1 to {width}" + (f", or one of {', '.join(names)}" if names else "")
+    raise ConfigError(f"data.{what}_column is {given!r}, but must be {allowed}.")
+
+
+def tagged_sentence(block: Block, places: Places, *, source: Path | str) -> TaggedSentence:
+    """The words of one block and, where the places have one, their tags."""
     sentence = TaggedSentence()
     for number, line in block:
-        if line.startswith("#"):
+        cells = _word_cells(line, places, len(sentence.words), source, number)
+        if cells is None:
             continue
-        cells = line.split("\t")
-        if len(cells) != CONLLU_WIDTH:
-            raise DataError(
-                source,
-                f"has {len(cells)} columns, but a line of CoNLL-U has {CONLLU_WIDTH} with tabs "
-                "between them.",
-                line=number,
-            )
-        if OTHER_ID.fullmatch(cells[0]):
-            continue
-        expected = len(sentence.words) + 1
-        if cells[0] != str(expected):
-            raise DataError(
-                source,
-                f"has the id {cells[0]!r}, but {expected} is the next one of this sentence. A "
-                "blank line must stand between two sentences.",
-                line=number,
-            )
-        sentence.add(cells[FORM], cells[COLUMNS[column]], number)
+        word, tag = cells[places.word], "" if places.tag is None else cells[places.tag]
+        if not word.strip() or (places.tag is not None and not tag.strip()):
+            raise _wrong_columns(line, cells, places, source, number)
+        sentence.add(word, tag, number)
     return sentence
+
+
+def _word_cells(
+    line: str, places: Places, words: int, source: Path | str, number: int
+) -> list[str] | None:
+    """The cells of a line that holds a word; `words` stand before it in the sentence."""
+    if not places.is_conllu:
+        cells = columns_of(line, places.between(line))
+        if cells[0] == DOCUMENT:
+            return None
+        if len(cells) != places.width and (places.tag is not None or len(cells) <= places.word):
+            raise _wrong_columns(line, cells, places, source, number)
+        return cells
+    if line.startswith("#"):
+        return None
+    cells = line.split("\t")
+    if len(cells) != CONLLU_WIDTH:
+        spaces = " Here spaces stand for tabs." if len(line.split()) >= CONLLU_WIDTH else ""
+        raise DataError(
+            source,
+            f"has {len(cells)} column{'s' * (len(cells) > 1)}, but a line of CoNLL-U has "
+            f"{CONLLU_WIDTH} with tabs between them.{spaces}",
+            line=number,
+        )
+    if OTHER_ID.fullmatch(cells[0]):
+        return None
+    if cells[0] != str(words + 1):
+        raise DataError(
+            source,
+            f"has the id {cells[0]!r}, but {words + 1} is the next one of this sentence. A "
+            "blank line must stand between two sentences.",
+            line=number,
+        )
+    return cells
 
 
 def _check_column(sentences: Sequence[TaggedSentence], source: Path | str, column: str) -> None:
@@ -119,21 +222,6 @@ def _check_column(sentences: Sequence[TaggedSentence], source: Path | str, colum
         )
 
 
-def _column_sentence(
-    block: Sequence[Numbered], separator: str | None, width: int | None, source: Path | str
-) -> tuple[TaggedSentence, int | None]:
-    sentence = TaggedSentence()
-    for number, line in block:
-        cells = columns_of(line, separator)
-        if cells[0] == DOCUMENT:
-            continue
-        width = width or max(2, len(cells))
-        if len(cells) != width or not cells[0].strip() or not cells[-1].strip():
-            raise _wrong_columns(line, cells, width, separator, source, number)
-        sentence.add(cells[0], cells[-1], number)
-    return sentence, width
-
-
 def columns_of(line: str, separator: str | None) -> list[str]:
     """The cells of a line: between tabs, or (None) between runs of white space."""
     cells = line.split(separator)
@@ -141,20 +229,19 @@ def columns_of(line: str, separator: str | None) -> list[str]:
 
 
 def _wrong_columns(
-    line: str,
-    cells: Sequence[str],
-    width: int,
-    separator: str | None,
-    source: Path | str,
-    number: int,
+    line: str, cells: Sequence[str], places: Places, source: Path | str, number: int
 ) -> DataError:
-    between = "white space" if separator is None else "tabs"
+    between = "white space" if places.separator is None else "tabs"
     count = f"{len(cells)} column{'s' * (len(cells) > 1)}"
-    seen = count if len(cells) != width else "an empty word or tag"
+    seen = count if len(cells) != places.width else "an empty word or tag"
+    tag = (places.tag or 0) + 1
+    is_usual = places.word == 0 and tag == places.width and not places.is_conllu
+    where = "the word first, its tag last" if is_usual else f"word in column {places.word + 1}"
+    where += "" if is_usual or places.tag is None else f", tag in column {tag}"
     return DataError(
         source,
-        f"{line[:60]!r} has {seen}, but there must be {width} with {between} between them: the "
-        "word first, its tag last. Words or tags with spaces in them need tabs between columns.",
+        f"{line[:60]!r} has {seen}, but there must be {places.width} with {between} between them: "
+        f"{where}. Words or tags with spaces in them need tabs between columns.",
         line=number,
     )
 
@@ -182,17 +269,59 @@ def _broken(sentence: TaggedSentence, scheme: str, source: Path | str) -> DataEr
     )
 
 
-def token_sentences(lines: Iterable[str], *, source: Path | str = "<input>") -> Iterator[list[str]]:
+class SentenceRecord(NamedTuple):
+    """The lines of a sentence, a word a line, with remarks and what else stands between them."""
+
+    block: Block
+    places: Places
+    column: int  # of CoNLL-U, where tags belong
+
+    @property
+    def line(self) -> int:
+        """Where it begins."""
+        return self.block[0][0]
+
+    def heading(self, names: Sequence[str]) -> str:
+        return ""
+
+    def beside(self, values: Mapping[str, Any]) -> str:
+        """The lines with a tag each, in their column or behind them, and a blank line."""
+        tags = iter(next(iter(values.values())))
+        return "\n".join([*(self._tagged(line, tags) for _, line in self.block), ""])
+
+    def _tagged(self, line: str, tags: Iterator[str]) -> str:
+        places = self.places
+        separator = places.between(line)
+        cells = line.split("\t") if places.is_conllu else columns_of(line, separator)
+        if not places.is_conllu:
+            return line if cells[0] == DOCUMENT else f"{line}{separator or ' '}{next(tags)}"
+        if line.startswith("#") or OTHER_ID.fullmatch(cells[0]):
+            return line
+        cells[self.column] = next(tags)
+        return "\t".join(cells)
+
+    def as_json(self) -> Any:
+        return [line for _, line in self.block]
+
+
+def token_sentences(
+    lines: Iterable[str],
+    *,
+    source: Path | str = "<input>",
+    column: str = "upos",
+    data: TaggedWords = DEFAULT,
+) -> Iterator[tuple[list[str], SentenceRecord]]:
     """The words of sentences whose tags are unknown, as they come: one word a line.
 
-    Of a CoNLL-U file they are its words, of other columns the first.
+    Of a CoNLL-U file they are its words; of columns the first, or the second behind an index.
     """
+    places = None
     for block in sentence_blocks(lines):
-        real = [line for _, line in block if not line.startswith("#")]
-        if real and is_conllu(real[0]):
-            yield conllu_sentence(block, source=source).words
-        else:
-            yield [columns_of(line, "\t" if "\t" in line else None)[0] for _, line in block]
+        if places is None:
+            places = find_places([block], source=source, data=data, tagged=False)
+            target = _place(data.tag_column or column, CONLLU_NAMES, CONLLU_WIDTH, "tag")
+        if words := tagged_sentence(block, places, source=source).words:
+            yield words, SentenceRecord(block, places, target if places.is_conllu else 0)
 
 
 def write_columns(words: Iterable[str], tags: Iterable[str]) -> str:

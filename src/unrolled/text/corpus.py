@@ -8,10 +8,11 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -20,6 +21,8 @@ from unrolled.errors import ConfigError, DataError, StorageError, shown
 
 BLOCK = 1 << 20  # bytes read at once
 MAX_LINE = 1 << 28  # characters; more than a block holds
+MAX_UNPACKED = 1 << 25  # bytes that any compressed file may give
+MAX_RATIO = 50  # and how many for each of its own
 
 PACKINGS: dict[
     str, tuple[bytes, str, Callable[..., Any]]
@@ -27,6 +30,9 @@ PACKINGS: dict[
     ".gz": (b"\x1f\x8b", "gzip", gzip.open),
     ".xz": (b"\xfd7zXZ\x00", "xz", lzma.open),
 }
+SURROGATE = re.compile("[\ud800-\udfff]")
+STDIN = "<stdin>"
+Lines = Generator[list[str], None, None]
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
@@ -35,18 +41,33 @@ def read_lines(path: Path | str, *, encoding: str = "utf-8") -> Iterator[str]:
 
     A line ends at "\\n" alone; one "\\r" before it is dropped, as is a byte order mark.
     """
+    with closing(read_line_blocks(path, encoding=encoding)) as blocks:
+        for lines in blocks:
+            yield from lines
+
+
+def read_line_blocks(path: Path | str, *, encoding: str = "utf-8") -> Lines:
+    """The same, as many lines at a time as have come: of a file a block's, of a pipe what is there.
+
+    Before the first line is read nothing is opened.
+    """
     decoder = _decoder(encoding)
-    place = _Place("<stdin>" if str(path) == "-" else path, encoding)
+    place = _Place(shown_name(path), encoding)
     pending: list[str] = []  # the line that is not yet at its end, in pieces
     for text in _texts(_blocks(path, place), decoder, place):
         end = text.rfind("\n") + 1
         if end:
             whole = "".join([*pending, text[:end]])
             pending.clear()
-            yield from whole.replace("\r\n", "\n").split("\n")[:-1]
+            yield whole.replace("\r\n", "\n").split("\n")[:-1]
         pending.append(text[end:])
     if last := "".join(pending):
-        yield last.removesuffix("\r")
+        yield [last.removesuffix("\r")]
+
+
+def shown_name(path: Path | str) -> str:
+    """What a file is called in messages."""
+    return STDIN if str(path) == "-" else str(path)
 
 
 @dataclass
@@ -64,6 +85,9 @@ class _Place:
         if nul >= 0:
             self._move(text[:nul])
             raise self.error("holds the character NUL (0), so it is no text; check the file.")
+        if not text.isascii() and (lone := SURROGATE.search(text)):
+            self._move(text[: lone.start()])
+            raise self.error("holds half of a character (a lone surrogate), so it is no text.")
         line_end = text.find("\n")
         if self.column + (line_end if line_end >= 0 else len(text)) > MAX_LINE:
             self.column = MAX_LINE
@@ -171,12 +195,41 @@ def _opened(path: Path | str) -> AbstractContextManager[io.BufferedReader]:
     )
 
 
+class Unpacked:
+    """What is packed in a stream, as long as it is in proportion to its size."""
+
+    def __init__(
+        self, opener: Callable[..., Any], raw: io.BufferedReader, path: Path | str
+    ) -> None:
+        self._raw, self._path, self._packed, self._given = raw, path, 0, 0
+        self._stream = opener(self)
+
+    def read(self, size: int = -1) -> bytes:
+        """Packed bytes, for the opener."""
+        data = self._raw.read1(size)
+        self._packed += len(data)
+        return data
+
+    def read1(self, size: int) -> bytes:
+        """Bytes as they come out."""
+        data: bytes = self._stream.read1(size)
+        self._given += len(data)
+        if self._given > max(MAX_UNPACKED, MAX_RATIO * self._packed):
+            raise DataError(
+                self._path,
+                f"{self._packed:,} compressed bytes have become {self._given:,}, but they may "
+                f"become at most {MAX_RATIO} times as many, or {MAX_UNPACKED:,}. If that is right, "
+                "unpack the file first.",
+            )
+        return data
+
+
 def _unpacked(raw: io.BufferedReader, place: _Place) -> Any:
     """The stream itself, or what is packed in it: its first bytes decide, its name must agree."""
     head, suffix = raw.peek(6), Path(place.path).suffix.lower()
     for extension, (magic, name, opener) in PACKINGS.items():
         if head.startswith(magic):
-            return opener(raw)
+            return Unpacked(opener, raw, place.path)
         if suffix == extension:
             raise DataError(
                 place.path,

@@ -60,13 +60,20 @@ class Labels:
     def __len__(self) -> int:
         return len(self.names)
 
+    def unseen(self, examples: Sequence[Example]) -> tuple[str, ...]:
+        """The labels of examples that the training data do not have, in code point order."""
+        found = {label for example in examples for label in example.labels}
+        return tuple(sorted(found.difference(self.names)))
+
     def targets(self, examples: Sequence[Example], *, source: Path | str) -> Targets:
-        """What a model is to say of examples: (N,), or (N, K) where a text may have several."""
-        ids = {name: number for number, name in enumerate(self.names)}
+        """What a model is to say of examples: (N,), or (N, K) where a text may have several.
+
+        Labels that the training data do not have, which no model can say, follow behind the K.
+        """
+        names = [*self.names, *self.unseen(examples)]
+        ids = {name: number for number, name in enumerate(names)}
+        self._check_known(examples, source)
         for example in examples:
-            for label in example.labels:
-                if label not in ids:
-                    raise self._unknown(label, example, source)
             if len(example.labels) != 1 and not self.multi_label:
                 raise DataError(
                     source,
@@ -76,18 +83,21 @@ class Labels:
                 )
         if not self.multi_label:
             return np.array([ids[example.labels[0]] for example in examples], dtype=np.int64)
-        targets = np.zeros((len(examples), len(self)), dtype=np.int64)
+        targets = np.zeros((len(examples), len(names)), dtype=np.int64)
         for row, example in enumerate(examples):
             targets[row, [ids[label] for label in example.labels]] = 1
         return targets
 
-    def _unknown(self, label: str, example: Example, source: Path | str) -> DataError:
-        return DataError(
-            source,
-            f"the label {short(label)} does not occur in the training data, whose labels are "
-            f"{short(list(self.names))}. Mend the label, or add examples of it and train again.",
-            line=example.line,
-        )
+    def _check_known(self, examples: Sequence[Example], source: Path | str) -> None:
+        """Refuse examples of which none has a label of the training data."""
+        found = {label for example in examples for label in example.labels}
+        if found and found.isdisjoint(self.names):
+            raise DataError(
+                source,
+                f"has the labels {short(sorted(found))}, but the training data have others alone: "
+                f"{short(list(self.names))}. Check the columns: --label-column and --text-column.",
+                line=next(example.line for example in examples if example.labels),
+            )
 
     @property
     def shares(self) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ StepJob   fit by steps and epochs, written once for every model that batches cha
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from torch import Tensor
 
@@ -61,6 +61,11 @@ class Reports(NamedTuple):
 
     reports: Mapping[str, Report]
     notes: Mapping[str, str] = {}
+
+    def with_notes(self, notes: Mapping[str, Sequence[str]]) -> Self:
+        """With what is to be known of these things, if anything."""
+        told = {n: f"Of the {n}: {'; '.join(remarks)}." for n, remarks in notes.items() if remarks}
+        return self._replace(notes={**self.notes, **told})
 
     def as_json(self) -> dict[str, Any]:
         """What metrics.json holds."""

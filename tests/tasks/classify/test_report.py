@@ -4,7 +4,6 @@ import torch
 from sklearn import metrics
 
 from unrolled.config import settings_for
-from unrolled.errors import DataError
 from unrolled.evaluate.score import named
 from unrolled.tasks.classify.data import Examples, LabelledData
 from unrolled.tasks.classify.model import ClassifyModel
@@ -55,7 +54,7 @@ def chances(seed=0, N=50):
 def test_the_confusion_table_equals_scikit_learns():
     p, true = chances()
     expected = metrics.confusion_matrix(true, p.argmax(axis=1))
-    table = confusion(p, true, ONE)
+    table = confusion(p, true, ONE.names)
     for i, row in enumerate("abc"):
         assert [table[row].get(column, 0) for column in "abc"] == expected[i].tolist()
 
@@ -63,7 +62,7 @@ def test_the_confusion_table_equals_scikit_learns():
 def test_rates_of_each_label_equal_scikit_learns():
     p, true = chances(1)
     precision, recall, f1, count = metrics.precision_recall_fscore_support(true, p.argmax(axis=1))
-    for k, rates in enumerate(by_label(p, true, ONE).values()):
+    for k, rates in enumerate(by_label(p, true, ONE.names).values()):
         expected = {"precision": precision[k], "recall": recall[k], "f1": f1[k], "count": count[k]}
         assert rates == pytest.approx(expected)
 
@@ -90,9 +89,25 @@ def test_several_labels_have_no_confusion_table():
     assert report.details["by_label"]["a"]["count"] == 3
 
 
-def test_a_label_that_training_did_not_have_is_named_by_file_and_line():
-    with pytest.raises(DataError, match=r"d\.tsv, line 2: the label 'd' does not occur in the"):
-        evaluated(model(), ["a\tx", "d\ty"])
+def test_labels_that_training_did_not_have_count_as_wrong_and_are_told():
+    built = model()
+    rows = ["a\tx", "d\ty", "b\tz", "e\tx", "d\tx"]
+    report = evaluated(built, rows)
+    true = [row[0] for row in rows]
+    said = [p.labels[0] for p in built.predict([row[2:] for row in rows])]
+    scores = {score.name: score.value for score in report.scores}
+    assert scores["accuracy"] == pytest.approx(metrics.accuracy_score(true, said), abs=1e-12)
+    macro = metrics.f1_score(true, said, average="macro")
+    assert scores["macro_f1"] == pytest.approx(macro, abs=1e-12)
+    assert report.details["labels_not_in_training_data"] == {"d": 2, "e": 1}
+    assert "counted as wrong: 2 labels, d (2), e (1)." in report.text()
+    assert "not in" not in evaluated(built, rows[:1]).text().lower()
+
+
+def test_the_loss_leaves_out_labels_that_training_did_not_have():
+    built = model()
+    some = mean_nats(built, data(built, ["a\tx", "b\tz"]))
+    assert mean_nats(built, data(built, ["a\tx", "d\ty", "b\tz"])) == pytest.approx(some)
 
 
 # ------------------------------------------------------------------ what chooses the best epoch

@@ -73,7 +73,7 @@ def test_baselines_stand_beside_it_and_are_beaten(learned):
 def test_attention_looks_at_the_mirror_place(learned):
     model = unrolled.load(learned / "model")
     right = places = 0
-    for pair in read_pairs(reversed_words(50, 4), source="made"):
+    for pair in read_pairs(reversed_words(50, 4), source="made").pairs:
         looked = model.attention(pair.source, pair.target).weights.argmax(1)[:-1]
         n = len(pair.source.split())
         right += sum(place == n - 1 - t for t, place in enumerate(looked))
@@ -140,7 +140,7 @@ def test_what_is_left_out_is_told(tmp_path):
 
 def test_blame_adds_up_and_a_wider_search_scores_higher(learned):
     model = unrolled.load(learned / "model")
-    pairs = read_pairs(reversed_words(100, 5), source="made")
+    pairs = read_pairs(reversed_words(100, 5), source="made").pairs
     found = audit_widths(model, pairs, Search(alpha=0.0), output_scores, widths=(1, 3, 10))
     for row in found.rows:
         assert row.blame.right + row.blame.model + row.blame.search == pytest.approx(1.0)
@@ -157,7 +157,6 @@ def test_blame_adds_up_and_a_wider_search_scores_higher(learned):
     [
         (["a b\tA B", "no tab here"], DataError, "line 2: .*1 column"),
         (["a\tb\tc"], DataError, "line 1: .*3 columns"),
-        (["a\tA", "\tB"], DataError, "line 2: "),
         (["", ""], DataError, "holds no pair"),
     ],
 )

@@ -88,6 +88,14 @@ class Labelled:
             return {}
         return {"probabilities": dict(zip(*self.every, strict=True))}
 
+    def beside(self) -> dict[str, Any]:
+        """The labels and their probabilities."""
+        labels, probabilities = self.prediction
+        if not self.multi_label:
+            return {"predicted_label": labels[0], "probability": probabilities[0]}
+        shown = BETWEEN.join(f"{p:.4f}" for p in probabilities)
+        return {"predicted_labels": BETWEEN.join(labels), "probabilities": shown}
+
     def chart(self) -> Any:
         """The tokens' shares: of the attention if there is any, and of the gradient."""
         from unrolled.charts import stack, token_shares

@@ -47,7 +47,15 @@ def calibration_error(probabilities: Floats, targets: Targets) -> float:
 
 
 def fit_temperature(logits: Floats, targets: Targets) -> float:
-    """The T that makes the targets likeliest, within LEAST..MOST; logits are (N, K)."""
+    """The T that makes the targets likeliest, within LEAST..MOST; logits are (N, K).
+
+    Targets beyond the K labels are left out.
+    """
+    K = logits.shape[1]
+    if targets.ndim == 2:
+        targets = targets[:, :K]
+    else:
+        logits, targets = logits[targets < K], targets[targets < K]
     z, true = torch.from_numpy(logits), torch.from_numpy(np.asarray(targets))
     several = true.ndim == 2
     right = (z * true).sum() if several else z.gather(1, true.long()[:, None]).sum()

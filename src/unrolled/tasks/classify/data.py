@@ -5,10 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.config.data import LabelledTexts
 from unrolled.errors import DataError
 from unrolled.tasks.classify.reader import EncodedTexts, TextReader
 from unrolled.text.holdout import draw_stratified
-from unrolled.text.labelled import Example, read_examples
+from unrolled.text.labelled import Example, read_labelled
 from unrolled.text.labels import Labels, Targets
 from unrolled.text.source import Fingerprint, Source
 
@@ -20,13 +24,14 @@ class Examples:
     examples: Sequence[Example]
     source: Path | str
     known_by: Fingerprint
+    columns: tuple[str, str] | None = None  # of text and label in the file, where there are any
 
     @classmethod
-    def read(cls, source: Source) -> Self:
+    def read(cls, source: Source, data: LabelledTexts) -> Self:
         """All examples of a file."""
         lines = source.lines()
-        examples = read_examples(lines, source=source.path)
-        return cls(examples, source.path, lines.fingerprint())
+        examples, columns = read_labelled(lines, source=source.path, data=data)
+        return cls(examples, source.path, lines.fingerprint(), columns)
 
     def fingerprint(self) -> Fingerprint:
         """By what to know the file again."""
@@ -54,6 +59,7 @@ class LabelledData:
 
     encoded: EncodedTexts
     targets: Targets
+    unseen: tuple[str, ...] = ()  # labels that the training data do not have
 
     @classmethod
     def of(cls, labels: Labels, reader: TextReader, data: Examples) -> Self:
@@ -61,4 +67,16 @@ class LabelledData:
         targets = labels.targets(data.examples, source=data.source)
         texts = [example.text for example in data.examples]
         lines = [example.line for example in data.examples]
-        return cls(reader.encode(texts, source=data.source, lines=lines), targets)
+        encoded = reader.encode(texts, source=data.source, lines=lines)
+        return cls(encoded, targets, labels.unseen(data.examples))
+
+    @property
+    def of_unseen(self) -> NDArray[np.bool_]:
+        """Which texts have a label that the training data do not have: (N,)."""
+        if self.targets.ndim == 2:
+            first = self.targets.shape[1] - len(self.unseen)
+            return np.asarray(self.targets[:, first:].any(axis=1))
+        known = int(self.targets.max(initial=0)) + 1 - len(self.unseen)
+        return (
+            np.asarray(self.targets >= known) if self.unseen else np.zeros(len(self.encoded), bool)
+        )

@@ -1,7 +1,7 @@
 """A classifier made ready for training: labels, vocabulary, baselines, batches, dev examples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from unrolled.tasks.classify.reader import (
 )
 from unrolled.tasks.classify.report import dev_measure, evaluate_labelled
 from unrolled.tasks.classify.settings import ClassifyRun
-from unrolled.tasks.shared.lines import with_dev
+from unrolled.tasks.shared.lines import in_training, with_dev
 from unrolled.text.labels import Labels
 from unrolled.text.tokens import SPECIALS
 from unrolled.training.clock import Dev
@@ -47,6 +47,7 @@ class ClassifyJob(StepJob[ClassifyModel]):
     examples: LabelledData
     dev_examples: LabelledData
     test_examples: LabelledData | None = None
+    in_training: Mapping[str, float] = field(default_factory=dict)  # texts of other files
 
     @property
     def train(self) -> TrainSettings:
@@ -85,8 +86,12 @@ class ClassifyJob(StepJob[ClassifyModel]):
                 for what, value in (
                     ("tokens", data.encoded.tokens),
                     ("unknown", data.encoded.unknown),
+                    ("unseen_labels", len(data.unseen)),
+                    ("texts_of_unseen_labels", int(data.of_unseen.sum())),
                 )
+                if value or not what.endswith("labels")
             },
+            **self.in_training,
         }
 
     def dev(self) -> Dev:
@@ -130,12 +135,13 @@ def classify_job(
     """Labels and vocabulary come from the training examples alone."""
     source = data["train"].source
     labels = Labels.build(data["train"].examples, source=source, multi_label=multi_label)
-    data = with_dev(data, settings.train.holdout, settings.seed)
+    given, data = data, with_dev(data, settings.train.holdout, settings.seed)
     reader = build_reader(settings, [example.text for example in data["train"].examples])
     _check_vocabulary(settings, reader, source)
     ready = {name: LabelledData.of(labels, reader, split) for name, split in data.items()}
     model = ClassifyModel.create(settings, labels, reader)
-    return ClassifyJob(model, ready["train"], ready["dev"], ready.get("test"))
+    seen = in_training(given, lambda split: (example.text for example in split.examples))
+    return ClassifyJob(model, ready["train"], ready["dev"], ready.get("test"), seen)
 
 
 def fit_baselines(

@@ -4,6 +4,7 @@ The baselines are fitted on the training data and kept with the model: baselines
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def evaluate_labelled(model: ClassifyModel, data: LabelledData) -> Report:
         for name, probabilities in {"model": own, **baselines(model, encoded)}.items()
     }
     more = calibration.details(model, logits, data.targets)
-    return Report.of(scores, details(own, data.targets, model.labels) | more)
+    return Report.of(scores, details(own, data, model.labels) | more)
 
 
 def measured_labels(model: ClassifyModel, data: LabelledData) -> list[Measure]:
@@ -84,27 +85,42 @@ def dev_measure(model: ClassifyModel, data: LabelledData) -> Dev:
 
 
 def mean_nats(model: ClassifyModel, data: LabelledData) -> float:
-    """A target's, weighted as in training."""
-    batches = LabelledBatches(data.encoded, data.targets, batch_tokens=BATCH_TOKENS)
+    """A target's, weighted as in training; labels that training data do not have are left out."""
+    several = data.targets.ndim == 2
+    targets = data.targets[:, : len(model.labels)] if several else data.targets
+    left_out = np.zeros(len(targets), bool) if several else data.of_unseen
+    batches = LabelledBatches(data.encoded, targets, batch_tokens=BATCH_TOKENS)
+    total, count = 0.0, 0
     with torch.inference_mode():
-        losses = [model.network.loss(batch) for _, batch in batches.in_order()]
-    return sum(float(loss.total) for loss in losses) / sum(loss.count for loss in losses)
+        for rows, batch in batches.in_order():
+            known = rows[~left_out[rows]]
+            if len(known):
+                loss = model.network.loss(
+                    batch if len(known) == len(rows) else batches.build(known)
+                )
+                total, count = total + float(loss.total), count + loss.count
+    return total / count
 
 
-def details(probabilities: Floats, targets: Targets, labels: Labels) -> dict[str, Any]:
+def details(probabilities: Floats, data: LabelledData, labels: Labels) -> dict[str, Any]:
     """Rates of each label; where one excludes the others, what was taken for what."""
-    found: dict[str, Any] = {"by_label": by_label(probabilities, targets, labels)}
+    targets, names = data.targets, (*labels.names, *data.unseen)
+    found: dict[str, Any] = {"by_label": by_label(probabilities, targets, names)}
     if not labels.multi_label:
-        found["confusion"] = confusion(probabilities, targets, labels)
+        found["confusion"] = confusion(probabilities, targets, names)
+    if data.unseen:
+        rates = found["by_label"]
+        unseen = {name: int(rates[name]["count"]) for name in data.unseen}
+        found["labels_not_in_training_data"] = unseen
     return found
 
 
 def by_label(
-    probabilities: Floats, targets: Targets, labels: Labels
+    probabilities: Floats, targets: Targets, names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Precision, recall and F1 of each label, and how many texts have it."""
     sums = Judged.of(probabilities, targets).sums(np.ones((1, len(targets))))
-    columns = zip(labels.names, sums.right[0], sums.said[0], sums.true[0], strict=True)
+    columns = zip(names, sums.right[0], sums.said[0], sums.true[0], strict=True)
     return {
         name: {
             "precision": float(right / max(said, 1.0)),
@@ -116,12 +132,14 @@ def by_label(
     }
 
 
-def confusion(probabilities: Floats, targets: Targets, labels: Labels) -> dict[str, dict[str, int]]:
+def confusion(
+    probabilities: Floats, targets: Targets, names: Sequence[str]
+) -> dict[str, dict[str, int]]:
     """How often texts of a label were given each label: the right one outside; zeros left out."""
     pairs, counts = np.unique(
         np.stack([targets, probabilities.argmax(axis=1)]), axis=1, return_counts=True
     )
-    table: dict[str, dict[str, int]] = {labels.names[k]: {} for k in np.unique(targets)}
+    table: dict[str, dict[str, int]] = {names[k]: {} for k in np.unique(targets)}
     for true, said, count in zip(*pairs, counts, strict=True):
-        table[labels.names[true]][labels.names[said]] = int(count)
+        table[names[true]][names[said]] = int(count)
     return table

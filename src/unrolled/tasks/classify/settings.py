@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from unrolled.config.data import LabelledTexts
 from unrolled.config.sections import (
     RecurrentSettings,
     Section,
@@ -87,6 +88,7 @@ class ClassifyRun(TextRun):
     """Settings of `unrolled train classify`."""
 
     task: Literal["classify"] = "classify"
+    data: LabelledTexts = LabelledTexts()
     tokens: ClassifyTokens = ClassifyTokens()
     model: ClassifySettings = ClassifySettings()
     train: ClassifyTrain = ClassifyTrain()

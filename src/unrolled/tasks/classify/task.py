@@ -1,6 +1,6 @@
 """The task `classify`: text classifiers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unrolled.config.sections import Section
@@ -30,7 +30,24 @@ class Classify(Task[ClassifyRun, "Examples", "ClassifyModel"]):
     ) -> "Examples":
         from unrolled.tasks.classify.data import Examples
 
-        return Examples.read(source)
+        return Examples.read(source, settings.data)
+
+    def remarks(self, data: "Examples") -> Sequence[str]:
+        """Which columns were read, where they are not the usual ones."""
+        from unrolled.text.labelled import STANDARD
+
+        if data.columns is None or data.columns in STANDARD:
+            return ()
+        text, label = data.columns
+        return (f"texts are read from column {text}, labels from column {label}",)
+
+    def settled(self, settings: ClassifyRun, train: "Examples") -> ClassifyRun:
+        """With the columns of the training data, where they are not the usual ones."""
+        from unrolled.text.labelled import Labelled, check_labels
+
+        found = Labelled(train.examples, train.columns)
+        check_labels(found, train.source)
+        return settings.model_copy(update={"data": found.settled(settings.data)})
 
     def job(self, settings: ClassifyRun, data: "Mapping[str, Examples]") -> "ClassifyJob":
         from unrolled.tasks.classify.job import classify_job

@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from unrolled.config.sections import RecurrentSettings, TextRun
+from unrolled.config.data import PlainTextRun
+from unrolled.config.sections import RecurrentSettings
 from unrolled.errors import ConfigError
 
 
@@ -55,7 +56,7 @@ class LanguageSettings(RecurrentSettings):
         return self.embedding_size or self.hidden_size
 
 
-class LanguageRun(TextRun):
+class LanguageRun(PlainTextRun):
     """Settings of `unrolled train lm`."""
 
     task: Literal["lm"] = "lm"

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.config.data import TextData
 from unrolled.errors import DataError
 from unrolled.ngrams.scratch import Scratch
 from unrolled.tasks.ngram.settings import NgramRun
-from unrolled.tasks.shared.lines import cut_lines
+from unrolled.tasks.shared.lines import PLAIN, cut_lines, texts_of
 from unrolled.text.holdout import kept_from
 from unrolled.text.source import Fingerprint, Source, TrackedLines
 from unrolled.text.tokens import END, SPECIALS, TextEncoder, Vocabulary, WordTokeniser
@@ -27,6 +28,7 @@ class StreamedText:
     """The lines of a source, read when they are asked for, once."""
 
     source: Source
+    data: TextData = PLAIN
     tracked: TrackedLines = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,7 +41,7 @@ class StreamedText:
 
     def __iter__(self) -> Iterator[str]:
         self._is_read = True
-        return iter(self.tracked)
+        return texts_of(self.tracked, self.data, source=self.path)
 
     def fingerprint(self) -> Fingerprint:
         """Of the lines; they are read for it if nothing has read them."""
@@ -51,7 +53,8 @@ class StreamedText:
 
 def cut_stream(text: StreamedText, share: float) -> tuple[Iterable[str], Iterable[str]]:
     """The lines to count, and those that are kept back, to be read after them."""
-    size = 0 if str(text.path) == "-" else sum(1 for _ in text.source.lines())
+    again = StreamedText(text.source, text.data)
+    size = sum(1 for _ in again) if text.source.is_file else 0
     if size < 2:  # cannot be read twice, or must be cut within a line
         return cut_lines(list(text), share, source=text.path)
     lines = iter(text)

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from unrolled.config.sections import Section, TextRun
+from unrolled.config.data import PlainTextRun
+from unrolled.config.sections import Section
 from unrolled.errors import ConfigError, shown
 from unrolled.ngrams.settings import NgramSettings
 
@@ -37,7 +38,7 @@ class CountSettings(Section):
     threads: int = Field(0, ge=0, le=1024, description="Cores to use; 0 is all.")
 
 
-class NgramRun(TextRun):
+class NgramRun(PlainTextRun):
     """Settings of `unrolled train ngram`."""
 
     task: Literal["ngram"] = "ngram"

@@ -7,8 +7,8 @@ from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.ngram.settings import NgramRun
 from unrolled.tasks.shared.language_uses import EXAMPLES, LANGUAGE_USES
-from unrolled.tasks.task import Format, Task
-from unrolled.text.source import Source
+from unrolled.tasks.task import Format, Inputs, Task, text_inputs
+from unrolled.text.source import ArrivingLines, Source
 
 if TYPE_CHECKING:
     from unrolled.evaluate.measure import Measure
@@ -31,7 +31,13 @@ class Ngram(Task[NgramRun, "StreamedText", "NgramLanguageModel"]):
     ) -> "StreamedText":
         from unrolled.tasks.ngram.data import StreamedText
 
-        return StreamedText(source)
+        return StreamedText(source, settings.data)
+
+    def inputs(self, lines: ArrivingLines, use: str, settings: NgramRun, options: Any) -> Inputs:
+        """A line each, unless the settings name a format or a column of records."""
+        from unrolled.tasks.shared.lines import text_records
+
+        return text_inputs(text_records(lines, settings.data))
 
     def job(self, settings: NgramRun, data: "Mapping[str, StreamedText]") -> "NgramJob":
         from unrolled.tasks.ngram.job import ngram_job

@@ -31,6 +31,7 @@ from unrolled.training.job import model_files
 OF_A_FOLDER = {"max_epochs", "checkpoint_seconds", "steps", "baselines"}  # without a use in memory
 CARD = "# Trained in Python\n\nA model that `unrolled.{name}` fitted; `unrolled.load` opens it.\n"
 FILES = "folder"  # of a pickled estimator: name -> bytes
+READING = "data"  # the section of how files are read
 
 
 @cache
@@ -40,7 +41,7 @@ def flat_settings(run: type[RunSettings]) -> dict[str, tuple[str, Any]]:
     found: dict[str, tuple[str, Any]] = {"seed": ("", defaults.seed)}
     for section in sections(run):
         for name, value in getattr(defaults, section):
-            if name not in OF_A_FOLDER:
+            if section != READING and name not in OF_A_FOLDER:
                 found[name] = (section, value)
     return found
 

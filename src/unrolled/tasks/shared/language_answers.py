@@ -45,6 +45,16 @@ class ScoreAnswer(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         return {**self.score._asdict(), "perplexity": self.score.perplexity}
 
+    def beside(self) -> dict[str, Any]:
+        """The columns but the line itself."""
+        _, log_probability, tokens, unknown = self.score
+        return {
+            "log_probability": log_probability,
+            "perplexity": self.score.perplexity,
+            "tokens": tokens,
+            "unknown": unknown,
+        }
+
     def chart(self) -> Any:
         raise no_picture("scores")
 

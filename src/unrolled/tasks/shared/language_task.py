@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from unrolled.config.sections import Section, TextRun
+from unrolled.config.data import PlainTextRun
+from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.shared.language_uses import EXAMPLES, LANGUAGE_USES
-from unrolled.tasks.task import Task
-from unrolled.text.source import Source
+from unrolled.tasks.task import Inputs, Task, text_inputs
+from unrolled.text.source import ArrivingLines, Source
 
 if TYPE_CHECKING:
     from unrolled.evaluate.measure import Measure
@@ -16,18 +17,28 @@ if TYPE_CHECKING:
     from unrolled.training.job import Job
 
 
-class LanguageTask(Task[TextRun, "Lines", "LanguageModel"]):
+class LanguageTask(Task[PlainTextRun, "Lines", "LanguageModel"]):
     """A language model that is trained step by step; a room adds its settings and its model."""
 
     uses = LANGUAGE_USES
     examples = EXAMPLES
 
-    def read(self, source: Source, settings: TextRun, options: Section | None = None) -> "Lines":
+    def read(
+        self, source: Source, settings: PlainTextRun, options: Section | None = None
+    ) -> "Lines":
         from unrolled.tasks.shared.lines import Lines
 
-        return Lines.read(source)
+        return Lines.read(source, settings.data)
 
-    def job(self, settings: TextRun, data: "Mapping[str, Lines]") -> "Job[LanguageModel]":
+    def inputs(
+        self, lines: ArrivingLines, use: str, settings: PlainTextRun, options: Any
+    ) -> Inputs:
+        """A line each, unless the settings name a format or a column of records."""
+        from unrolled.tasks.shared.lines import text_records
+
+        return text_inputs(text_records(lines, settings.data))
+
+    def job(self, settings: PlainTextRun, data: "Mapping[str, Lines]") -> "Job[LanguageModel]":
         from unrolled.tasks.shared.language_job import language_job
 
         return language_job(self.model(), settings, data)

@@ -54,6 +54,10 @@ class TaggedAnswer(NamedTuple):
             ]
         return value
 
+    def beside(self) -> dict[str, Any]:
+        """The tags."""
+        return {"predicted_tags": self.tagged.tags}
+
     def chart(self) -> Any:
         """There is none."""
         raise ConfigError("there is no picture of tags. Leave --out out.")

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.config.data import TaggedWords
 from unrolled.errors import DataError
 from unrolled.text.conll import TaggedSentence, read_tagged
 from unrolled.text.holdout import cut_last
@@ -24,10 +25,10 @@ class Sentences:
     known_by: Fingerprint
 
     @classmethod
-    def read(cls, source: Source, *, column: str) -> Self:
+    def read(cls, source: Source, *, column: str, data: TaggedWords) -> Self:
         """All sentences of a file; `column` says which tags a CoNLL-U file gives."""
         lines = source.lines()
-        sentences = read_tagged(lines, source=source.path, column=column)
+        sentences = read_tagged(lines, source=source.path, column=column, data=data)
         return cls(sentences, source.path, lines.fingerprint())
 
     def fingerprint(self) -> Fingerprint:

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from unrolled.config.data import TaggedWords
 from unrolled.config.sections import (
     RecurrentSettings,
     Section,
@@ -89,6 +90,7 @@ class PredictOptions(Section):
     """How the input is read."""
 
     tokens: bool = Field(False, description="The input has a word a line, a blank line between.")
+    sentences: bool = Field(False, description="Part each text into sentences first.")
 
 
 class TaggedInput(Section):
@@ -101,6 +103,7 @@ class TagRun(TextRun):
     """Settings of `unrolled train tag`."""
 
     task: Literal["tag"] = "tag"
+    data: TaggedWords = TaggedWords()
     tokens: TagTokens = TagTokens()
     model: TagSettings = TagSettings()
     train: TagTrain = TagTrain()

@@ -1,14 +1,13 @@
 """The task `tag`: a tag for every word, or labelled spans."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.tag.settings import PredictOptions, TaggedInput, TagRun
-from unrolled.tasks.task import Task, Use
-from unrolled.text.source import Source
+from unrolled.tasks.task import Inputs, Task, Use
+from unrolled.text.source import ArrivingLines, Source
 
 if TYPE_CHECKING:
     from unrolled.evaluate.measure import Measure
@@ -31,16 +30,20 @@ class Tag(Task[TagRun, "Sentences", "TagModel"]):
     def read(self, source: Source, settings: TagRun, options: Section | None = None) -> "Sentences":
         from unrolled.tasks.tag.data import Sentences
 
-        return Sentences.read(source, column=settings.tokens.column)
+        return Sentences.read(source, column=settings.tokens.column, data=settings.data)
 
-    def inputs(
-        self, lines: Iterable[str], use: str, options: Any, *, source: Path | str
-    ) -> Iterator[Section]:
-        """A sentence a line, or (`tokens`) a word a line and a blank line between sentences."""
-        from unrolled.text.conll import token_sentences
+    def inputs(self, lines: ArrivingLines, use: str, settings: TagRun, options: Any) -> Inputs:
+        """A text a line, or (`tokens`, or by name and content) a word a line."""
+        from unrolled.text.tagged_inputs import tagged_inputs
 
-        sentences = token_sentences(lines, source=source) if options.tokens else lines
-        return (TaggedInput.model_construct(sentence=sentence) for sentence in sentences)
+        found = tagged_inputs(
+            lines,
+            settings.data,
+            column=settings.tokens.column,
+            tokens=options.tokens,
+            sentences=options.sentences,
+        )
+        return ((TaggedInput.model_construct(sentence=words), record) for words, record in found)
 
     def job(self, settings: TagRun, data: "Mapping[str, Sentences]") -> "TagJob":
         from unrolled.tasks.tag.job import tag_job

@@ -59,6 +59,10 @@ class Translated(NamedTuple):
         outputs = [{name: getattr(output, name) for name in names} for output in self.found]
         return {"source": self.given, "outputs": outputs}
 
+    def beside(self) -> dict[str, Any]:
+        """The best output."""
+        return {"output": self.found[0].text}
+
     def chart(self) -> Any:
         """There is none."""
         raise ConfigError("there is no picture of outputs; `unrolled trace` draws one of a text.")

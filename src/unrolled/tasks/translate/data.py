@@ -8,12 +8,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.config.data import PairedTexts
 from unrolled.errors import DataError
 from unrolled.text.holdout import draw_groups
 from unrolled.text.pair_batch import PairBatches
-from unrolled.text.parallel import Pair, read_pairs, read_parallel
+from unrolled.text.parallel import DEFAULT, Pair, ReadPairs, read_pairs, read_parallel
 from unrolled.text.source import Fingerprint, Source
 from unrolled.text.tokens import EncodedLines, TextEncoder
+
+NOTHING = ReadPairs([], [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,15 +26,22 @@ class Pairs:
     pairs: Sequence[Pair]
     source: Path | str
     known_by: Fingerprint
+    found: ReadPairs = NOTHING
 
     @classmethod
-    def read(cls, source: Source, languages: tuple[str, str] | None = None) -> Self:
+    def read(
+        cls,
+        source: Source,
+        languages: tuple[str, str] | None = None,
+        data: PairedTexts = DEFAULT,
+    ) -> Self:
         """One file with a tab between the sides, or two parallel files, named by languages."""
         if languages is None:
             lines = source.lines()
-            return cls(read_pairs(lines, source=source.path), source.path, lines.fingerprint())
-        pairs, known_by = read_parallel(source.path, *languages, encoding=source.encoding)
-        return cls(pairs, source.path, known_by)
+            found, known_by = read_pairs(lines, source=source.path, data=data), lines.fingerprint()
+        else:
+            found, known_by = read_parallel(source.path, *languages, encoding=source.encoding)
+        return cls(found.pairs, source.path, known_by, found)
 
     def fingerprint(self) -> Fingerprint:
         """By what to know the files again."""

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from unrolled.config.data import PairedTexts
 from unrolled.config.sections import (
     RecurrentSettings,
     Section,
@@ -258,6 +259,7 @@ class TranslateRun(TextRun):
 
     task: Literal["translate"] = "translate"
     languages: Languages = Languages()
+    data: PairedTexts = PairedTexts()
     tokens: TranslateTokens = TranslateTokens()
     model: TranslateSettings = TranslateSettings()
     train: TranslateTrain = TranslateTrain()

@@ -1,13 +1,13 @@
 """The task `translate`: one sequence in, another out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
-from unrolled.tasks.task import Task, Use
+from unrolled.tasks.task import Inputs, Task, Use, text_inputs
 from unrolled.tasks.translate.settings import (
     PredictOptions,
     ScoringOptions,
@@ -16,7 +16,8 @@ from unrolled.tasks.translate.settings import (
     TranslateRun,
     checked_pair,
 )
-from unrolled.text.source import Source
+from unrolled.text.source import ArrivingLines, Source
+from unrolled.text.texts import arriving_texts
 
 if TYPE_CHECKING:
     from unrolled.evaluate.measure import Measure
@@ -54,7 +55,24 @@ class Translate(Task[TranslateRun, "Pairs", "TranslateModel"]):
         if isinstance(options, ScoringOptions):
             given = checked_pair(options.source, options.target)
             languages = _languages_in_force(languages, given, source)
-        return Pairs.read(source, languages)
+        return Pairs.read(source, languages, settings.data)
+
+    def remarks(self, data: "Pairs") -> Sequence[str]:
+        """What was passed over, and which columns were read if they had to be found."""
+        return data.found.remarks()
+
+    def settled(self, settings: TranslateRun, train: "Pairs") -> TranslateRun:
+        """With the columns of the training data, where they had to be found."""
+        return settings.model_copy(update={"data": train.found.settled(settings.data)})
+
+    def inputs(
+        self, lines: ArrivingLines, use: str, settings: TranslateRun, options: Any
+    ) -> Inputs:
+        """The sources of a file, a text a line."""
+        from unrolled.text.parallel import side_columns
+
+        wanted, _ = side_columns(settings.data)
+        return text_inputs(arriving_texts(lines, wanted, written=settings.data.format))
 
     def job(self, settings: TranslateRun, data: "Mapping[str, Pairs]") -> "TranslateJob":
         from unrolled.tasks.translate.job import translate_job

@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from unrolled.config.sections import Section, TextRun, TrainSettings
+from unrolled.config.data import PlainTextRun
+from unrolled.config.sections import Section, TrainSettings
 from unrolled.errors import ConfigError
 
 
@@ -61,7 +62,7 @@ class WindowTraining(TrainSettings):
     weight_decay: float = Field(0.2, ge=0.0)
 
 
-class WindowRun(TextRun):
+class WindowRun(PlainTextRun):
     """Settings of `unrolled train window`."""
 
     task: Literal["window"] = "window"
