@@ -1,6 +1,6 @@
 import pytest
 
-from unrolled.config import parse_overrides, settings_for, to_toml
+from unrolled.config import parse_options, parse_overrides, settings_for, to_toml
 from unrolled.errors import ConfigError, StorageError
 from unrolled.tasks import task_named
 from unrolled.tasks.language.settings import LanguageRun
@@ -133,3 +133,31 @@ def test_absurd_overrides_are_refused_at_once_and_in_few_words(item):
     with pytest.raises(ConfigError) as refused:
         settings_for(LanguageRun, overrides=parse_overrides([item]))
     assert len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--lr=0.1"], {"train.learning_rate": 0.1}),
+        (["--hidden", "7"], {"model.hidden_size": 7}),
+        (["--embed=5"], {"model.embedding_size": 5}),
+        (["--no-baselines"], {"train.baselines": False}),
+        (["--baselines"], {"train.baselines": True}),
+        (["--baselines=false"], {"train.baselines": False}),
+    ],
+)
+def test_what_people_type_is_understood(options, expected):
+    assert parse_options(LanguageRun, options) == expected
+
+
+def test_examples_of_a_batch_are_explained():
+    with pytest.raises(ConfigError, match=r"--batch-size 32 counts examples, but .* in tokens"):
+        parse_options(LanguageRun, ["--batch-size", "32"])
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("--layer", "--layers"), ("--lx", None)])
+def test_the_nearest_option_is_near(typed, meant):
+    with pytest.raises(ConfigError) as error:
+        parse_options(LanguageRun, [f"{typed}=1"])
+    hint = str(error.value).partition("Did you mean ")[2]
+    assert hint == (f"{meant!r}?" if meant else "")

@@ -106,7 +106,8 @@ def shown(value: object) -> str:
 def not_one_of(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:
     """ConfigError for a name outside a fixed set, with the nearest spelling if there is one."""
     names = sorted(allowed)
-    text = value if isinstance(value, str) else ""
-    near = get_close_matches(text[:MOST_SHOWN], names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    bare = {name.lstrip("-"): name for name in names}  # dashes make all options alike
+    text = value.lstrip("-") if isinstance(value, str) else ""
+    near = get_close_matches(text[:MOST_SHOWN], bare, n=1)
+    hint = f" Did you mean {bare[near[0]]!r}?" if near else ""
     return ConfigError(f"{setting} is {shown(value)}, but must be one of {', '.join(names)}.{hint}")

@@ -40,7 +40,7 @@ def _bounded(option: str, low: float, high: float) -> Callable[[Any], Any]:
 
 
 Minutes = typer.Option(
-    help="Train this long; the schedule fits itself to it.",
+    help="Time for the whole run; the schedule follows the clock, so the bytes of two runs differ.",
     callback=_bounded("--minutes", 0.001, 525_600),
 )
 Seed = typer.Option(

@@ -30,6 +30,19 @@ Kind = TypeVar("Kind", bound=Section)
 Run = TypeVar("Run", bound=RunSettings)
 
 
+ALIASES = {  # what people type
+    "lr": "learning_rate",
+    "hidden": "hidden_size",
+    "embed": "embedding_size",
+    "embedding": "embedding_size",
+}
+BATCH_SIZE = (
+    "{0} {1} counts examples, but batches are measured in tokens, padding included, so that long "
+    "and short ones take alike memory and time. Give --batch-tokens: examples times their usual "
+    "length."
+)
+
+
 def sections(kind: type[Section]) -> dict[str, type[Section]]:
     """The sections of a settings class, by name."""
     found = {}
@@ -100,6 +113,9 @@ def parse_options(kind: type[RunSettings], options: Sequence[str]) -> dict[str, 
     values = {}
     for option, text in _with_values(options):
         key = option.removeprefix("--").replace("-", "_")
+        key = key if key in known else ALIASES.get(key, key)
+        if key == "batch_size" and key not in known:
+            raise ConfigError(BATCH_SIZE.format(option, text or "N"))
         if text is None and key.removeprefix("no_") in known:
             values[known[key.removeprefix("no_")]] = not key.startswith("no_")
             continue

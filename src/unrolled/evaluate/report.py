@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from unrolled.errors import ConfigError, ModelError, shown
 from unrolled.evaluate.details import detail_tables
 from unrolled.evaluate.score import Score, better, named
-from unrolled.evaluate.shown import columns
+from unrolled.evaluate.shown import blocks_of_columns
 from unrolled.store.manifest import RESTORE
 from unrolled.store.names import METRICS
 from unrolled.store.reading import read_folder
@@ -88,7 +88,7 @@ class Report:
         measures, table = rows(self)
         lines = [["", *measures], *([who, *map(cell, scores)] for who, scores in table)]
         parts = [
-            columns(lines),
+            blocks_of_columns(lines),
             f"95 % intervals in brackets; recipe: {self.scores[0].signature}",
         ]
         if unbeaten := self.unbeaten():

@@ -226,4 +226,4 @@ class Task(ABC, Generic[S, D, M]):
         )
 
 
-TOLD = ("lines", "tokens", "unknown", "vocabulary", "padding")  # in a sentence of their own
+TOLD = ("lines", "tokens", "unknown", "vocabulary", "padding", "dev_lines")  # told elsewhere

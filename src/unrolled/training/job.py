@@ -23,6 +23,7 @@ from unrolled.training.run_folder import RunFolder
 from unrolled.training.update import GradientUpdate, Trainable, Update
 from unrolled.training.watch import Watch
 
+HELD_OUT = "dev_lines"  # the fact that tells how many there are
 UNDER_TRAINING = "# A model under training\n\nThe best so far on the dev data.\n"
 
 
@@ -163,6 +164,8 @@ class StepJob(Job[N]):
     def fit(self, run: RunFolder, watch: Watch) -> Fitted[N]:
         """Train to the end; the model then has the weights of its best epoch."""
         run.begin(self.model.settings)
+        if "dev" not in run.data:
+            _tell_held_out(self.facts(), watch)
         progress = Trainer(self, run, watch).run()
         assert progress.best_step is not None
         best = run.verified_best(progress.best_step)
@@ -173,6 +176,15 @@ class StepJob(Job[N]):
             f"{progress.best_step:,}, the best on the dev data."
         )
         return Fitted(self._fitted_baselines(watch), made)
+
+
+def _tell_held_out(facts: Mapping[str, float], watch: Watch) -> None:
+    """How much of the training data is kept to choose the best model by, where that is known."""
+    if held := facts.get(HELD_OUT):
+        watch.remark(
+            f"{held:,} of {held + facts['lines']:,} lines are held out to choose the best model "
+            "by; --dev names other data."
+        )
 
 
 def seconds_of(work: Callable[[], object]) -> float:

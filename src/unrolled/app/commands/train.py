@@ -8,7 +8,8 @@ import typer
 from unrolled.app.options import Encoding, Json, Minutes, Seed, Threads
 from unrolled.app.output import note, print_json, print_report
 from unrolled.app.progress import progress
-from unrolled.errors import ModelError
+from unrolled.app.seeds import parse_seeds, train_seeds
+from unrolled.errors import ConfigError, ModelError
 from unrolled.tasks import TASKS, task_named
 
 *OTHERS, LAST = TASKS
@@ -36,6 +37,9 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="How often to read the data.")] = None,
     minutes: Annotated[float | None, Minutes] = None,
     seed: Annotated[int | None, Seed] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Several runs, a folder a seed below --out: 1,2,3.")
+    ] = None,
     threads: Annotated[int | None, Threads] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     encoding: Encoding = "utf-8",
@@ -56,9 +60,12 @@ def train(
     overrides |= parse_options(task_named(task).settings, context.args)
     chosen = run_settings(task, config, overrides, direct)
     sources = Sources(train=train, dev=dev, test=test, encoding=encoding)
+    if seeds is not None:
+        if seed is not None:
+            raise ConfigError("--seed and --seeds were given. Give one of them.")
+        train_seeds(chosen, sources, out, parse_seeds(seeds), resume=resume, json=json)
+        return
     finished, how = RunFolder(out).is_finished, getattr(chosen, "train", None)
-    if getattr(how, "minutes", None) is not None and not finished:
-        note("With --minutes the schedule follows the clock: two runs end in different bytes.")
     if not kernels.active() and not finished and hasattr(how, "epochs"):
         note("No compiled kernels here: training runs on torch's layers and a plain loop, slower.")
     with progress() as watch:

@@ -28,7 +28,7 @@ from unrolled.text.labels import Labels
 from unrolled.text.tokens import SPECIALS
 from unrolled.training.clock import Dev
 from unrolled.training.in_memory import fit_in_memory
-from unrolled.training.job import Fitted, Reports, StepJob
+from unrolled.training.job import HELD_OUT, Fitted, Reports, StepJob
 from unrolled.training.run_folder import RunFolder
 from unrolled.training.watch import Watch
 
@@ -79,6 +79,7 @@ class ClassifyJob(StepJob[ClassifyModel]):
             "vocabulary": len(self.model.reader.vocabulary),
             "labels": len(self.model.labels),
             "padding": self.batches.padding_share(self.seed, 0),
+            HELD_OUT: len(self.dev_examples.encoded),
             **{
                 f"{name}_{what}": value
                 for name, data in others.items()

@@ -54,6 +54,9 @@ class NgramJob(Job[NgramLanguageModel]):
         for text in self.texts.values():
             text.lines = kept_for_names(model, text.lines)
             text.encoded = encode_known(model, text.lines, source=text.source)
+        if "dev" in self.texts.keys() - self.data.keys():
+            held_out = len(self.texts["dev"].encoded or ())
+            watch.remark(f"The last {held_out:,} lines are held out; --dev names other data.")
         encoded = {name: t.encoded for name, t in self.texts.items() if t.encoded is not None}
         model = with_unseen(model, encoded)
         self.counted = _facts(model, len(ids))

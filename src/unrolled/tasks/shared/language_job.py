@@ -25,7 +25,7 @@ from unrolled.tasks.shared.ngram_beside import NgramBeside
 from unrolled.text.batch import Batch, LineBatches, StreamBatches
 from unrolled.text.tokens import SPECIALS, EncodedLines, TextEncoder
 from unrolled.training.clock import Dev
-from unrolled.training.job import Reports, StepJob, seconds_of
+from unrolled.training.job import HELD_OUT, Reports, StepJob, seconds_of
 
 MAX_LINE_TOKENS = 20_000  # of a line that is trained on by itself
 SAMPLE = 4096  # tokens that are scored to see how long it takes
@@ -71,6 +71,7 @@ class LanguageJob(StepJob[LanguageModel]):
             "unknown": self.text.unknown,
             "vocabulary": len(self.model.encoder.vocabulary),
             "padding": self.batches.padding_share(self.seed, 0),
+            HELD_OUT: len(self.dev_text),
         }
 
     def dev(self) -> Dev:

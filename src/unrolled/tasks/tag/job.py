@@ -18,7 +18,7 @@ from unrolled.text.vectors import WordVectors, read_vectors
 from unrolled.text.word_batch import TagBatch, TagBatches
 from unrolled.text.word_encoder import WordEncoder
 from unrolled.training.clock import Dev
-from unrolled.training.job import Reports, StepJob
+from unrolled.training.job import HELD_OUT, Reports, StepJob
 
 MAX_SENTENCE = 20_000  # words of a sentence that is trained on
 
@@ -64,6 +64,7 @@ class TagJob(StepJob[TagModel]):
             "vocabulary": len(self.model.encoder.words),
             "tags": len(self.model.tags),
             "padding": self.batches.padding_share(self.seed, 0),
+            HELD_OUT: len(self.dev_data.sentences),
             **({"broken_sentences": self.broken} if self.broken else {}),
             **({"vectors_found": self.vectors_found} if self.vectors_found else {}),
             **self._overlap("dev", self.dev_data),

@@ -19,7 +19,7 @@ from unrolled.tasks.translate.settings import TranslateRun
 from unrolled.text.pair_batch import PairBatch, PairBatches
 from unrolled.text.parallel import Dropped, keep_lengths
 from unrolled.training.clock import Dev
-from unrolled.training.job import Reports, StepJob, seconds_of
+from unrolled.training.job import HELD_OUT, Reports, StepJob, seconds_of
 
 SAMPLE = 64  # pairs that are translated to see how long it takes
 
@@ -66,6 +66,7 @@ class TranslateJob(StepJob[TranslateModel]):
             "unknown": target.unknown,
             "vocabulary": len(self.model.target.vocabulary),
             "padding": self.batches.padding_share(self.seed, 0),
+            HELD_OUT: len(self.dev_pairs.pairs),
             "source_tokens": len(source.ids),
             "source_unknown": source.unknown,
             "source_vocabulary": len(self.model.source.vocabulary),
