@@ -410,3 +410,17 @@ def test_a_name_in_an_error_cannot_move_the_cursor(call):
     assert done.code == 4
     assert done.err.isascii()
     assert done.err.strip().isprintable()
+
+
+def test_plot_says_what_it_needs_and_draws_a_run(call, model, text, tmp_path):
+    assert "--view is lengths, but there are no data" in call("plot", model, "--view=lengths").err
+    wrong = call("plot", model, "--view=los")
+    assert wrong.code == 2
+    assert "--view of a recurrent language model is 'los'" in wrong.err
+    assert "Did you mean 'loss'?" in wrong.err
+    assert call("plot", tmp_path).code == 4
+    done = call("plot", model, f"--out={tmp_path / 'loss.png'}")  # the first view
+    assert done.code == 0
+    assert done.out.splitlines()[1].split() == ["step", "training", "loss", "dev", "cost"]
+    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert call("plot", model, "--view=surprise", f"--data={text}", "--json").code == 0

@@ -70,6 +70,12 @@ def test_a_task_trains_loads_scores_and_answers(task, data, tmp_path, capsys):
     for measure in json.loads(capsys.readouterr().out)["measures"]:
         again = measure["models"][str(twin)]
         assert (again["difference"], again["p_randomisation"]) == (0.0, 1.0), measure["measure"]
+    for name, view in task.views.items():
+        asked = [] if view.of_run else [f"--data={paths(task, data)['test']}"]
+        picture = tmp_path / f"{name}.svg"
+        assert main(["plot", str(out), f"--view={name}", *asked, f"--out={picture}", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out), name
+        assert picture.read_text(encoding="utf-8").startswith("<svg"), name
     for name, use in task.uses.items():
         required = [field.is_required() for field in use.input.model_fields.values()]
         given = [f"{data}/asked.txt"] if use.by_line else ["the cat"] * sum(required)

@@ -1,6 +1,7 @@
 """A task of its own, in one file and one entry: trained, saved, loaded, judged and used."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -177,6 +178,11 @@ def test_one_entry_makes_a_task(tmp_path, monkeypatch, capsys):
     assert main(["distance", str(out), str(numbers), "--json", "--scale=2"]) == 0
     rows = [json.loads(line)["difference"] for line in capsys.readouterr().out.splitlines()]
     assert rows[1] - rows[0] == pytest.approx(1.0)
+    assert main(["plot", str(out)]) == 2
+    assert "holds a mean, of which there is no picture" in capsys.readouterr().err
+    shutil.copytree(out, tmp_path / "twin")
+    assert main(["compare", str(out), str(tmp_path / "twin"), f"--data={numbers}"]) == 2
+    assert "they have no measure that can be taken line by line" in capsys.readouterr().err
     assert main(["distance", str(out), str(numbers), "--scale=0"]) == 2
     assert "scale is 0.0, but must be greater than 0" in capsys.readouterr().err
 

@@ -20,6 +20,7 @@ from unrolled.app.commands.export import export
 from unrolled.app.commands.import_ import import_model
 from unrolled.app.commands.info import info
 from unrolled.app.commands.lab import lab_application
+from unrolled.app.commands.plot import plot
 from unrolled.app.commands.train import train
 from unrolled.app.commands.use import use_command, uses
 from unrolled.app.help import TrainCommand, name_types
@@ -38,6 +39,7 @@ def commands() -> dict[str, Callable[..., None]]:
         "evaluate": evaluate_command(),
         "compare": compare_models,
         **{name: use_command(name) for name in uses()},
+        "plot": plot,
         "info": info,
         "export": export,
         "import": import_model,

@@ -64,10 +64,16 @@ def draw(value: Any, out: Path) -> None:
 
         write_file(out, (json_text(value) + "\n").encode())
         return
-    from unrolled.charts import save
+    from unrolled.charts import missing_scripts, save
 
     save(value, out)
     note(f"Drawn: {out}.")
+    missing = missing_scripts(value.to_dict()) if out.suffix.lower() == ".png" else []
+    if missing:
+        note(
+            f"No font here has the letters of {', '.join(missing)}: boxes stand for them. Install "
+            "one, or draw .svg or .html, which take the reader's fonts."
+        )
 
 
 def _finite(value: Any) -> Any:

@@ -6,8 +6,10 @@ Nothing here uses the network: an HTML page carries its scripts inside.
 
 from unrolled.charts.attention import alignment_links, attention_map
 from unrolled.charts.beam import BeamNode, beam_tree
+from unrolled.charts.calibration import Bins, reliability
 from unrolled.charts.cells import surprise, token_shares
 from unrolled.charts.deviations import deviations
+from unrolled.charts.fonts import missing_scripts
 from unrolled.charts.graph import computation_graph
 from unrolled.charts.heat import heat_map
 from unrolled.charts.lines import curves, gradient_curve, length_curve, width_curve
@@ -17,6 +19,7 @@ from unrolled.charts.tables import confusion
 
 __all__ = [
     "BeamNode",
+    "Bins",
     "alignment_links",
     "attention_map",
     "beam_tree",
@@ -28,6 +31,8 @@ __all__ = [
     "heat_map",
     "length_curve",
     "loss_curve",
+    "missing_scripts",
+    "reliability",
     "save",
     "stack",
     "surprise",

@@ -80,7 +80,7 @@ def length_curve(
     x, rows = _named_rows("lengths", lengths, values_by_name)
     bands = _bands(x, values_by_name, intervals or {})
     place = alt.X("x:Q", title=x_title, axis=STEP_AXIS, scale=alt.Scale(nice=False, padding=12))
-    colour, shape = _told_apart(list(values_by_name))
+    colour, shape = told_apart(list(values_by_name))
     layers = _marks(rows, place, alt.Y("y:Q", title=y_title), colour=colour, shape=shape)
     if bands:
         area = alt.Chart(alt.InlineData(values=bands)).mark_area(opacity=0.18)
@@ -144,7 +144,7 @@ def gradient_curve(
     powers = alt.Y(
         "y:Q", title=y_title, scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=8)
     )
-    colour, shape = _told_apart(list(norms_by_name))
+    colour, shape = told_apart(list(norms_by_name))
     drawn = [row for row in rows if row["y"] > 0.0]
     layers = _marks(drawn, place, powers, colour=colour, shape=shape)
     nothing = [{**row, "y": floor} for row in rows if row["y"] == 0.0]
@@ -227,7 +227,7 @@ def _named_rows(
     return xs, rows
 
 
-def _told_apart(names: Sequence[str]) -> tuple["alt.Color", "alt.Shape"]:
+def told_apart(names: Sequence[str]) -> tuple["alt.Color", "alt.Shape"]:
     """A colour and a shape for each name, so that colour is never all there is."""
     import altair as alt
 

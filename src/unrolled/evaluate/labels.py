@@ -151,7 +151,8 @@ def label_measures(
     """The same scores, with what they are made of text by text."""
     from scipy.sparse import csr_array, hstack
 
-    judged, K = Judged.of(probabilities, targets), probabilities.shape[1]
+    judged = Judged.of(probabilities, targets)
+    K = judged.right.shape[1]
     ones = np.ones((len(targets), 1))
     parts = [ones, judged.exact[:, None], judged.right, judged.said, judged.true, judged.gaps]
     counts = hstack([csr_array(part) for part in parts], format="csr")

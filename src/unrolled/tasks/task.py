@@ -94,6 +94,18 @@ class Use(NamedTuple):
     in_words: bool = True
 
 
+class View(NamedTuple):
+    """A picture of a model: of its run, or of what it makes of data.
+
+    of_run     drawn from what the run wrote down; else the model is asked about data
+    same_unit  of a run: its cost on the dev data is a loss like the training loss
+    """
+
+    help: str
+    of_run: bool = False
+    same_unit: bool = False
+
+
 Blocks = Iterable[Sequence[Any]]  # inputs as they arrive, some at a time
 Inputs = Iterator[tuple[Section, Record]]  # each with the record that it stands in
 PLAIN = TextData()
@@ -168,6 +180,7 @@ class Task(ABC, Generic[S, D, M]):
     noun: ClassVar[str]  # what its model is called
     settings: type[S]
     uses: ClassVar[Mapping[str, Use]]
+    views: ClassVar[Mapping[str, View]] = {}
     scoring: ClassVar[type[Section]] = NoOptions  # options of evaluate
     examples: ClassVar[tuple[str, ...]]  # commands for the card, FOLDER being the model's
 
@@ -193,6 +206,10 @@ class Task(ABC, Generic[S, D, M]):
         None where they cannot be taken apart.
         """
         return []
+
+    def view(self, name: str, model: M, data: D) -> Shown:
+        """One of its views that needs data."""
+        raise NotImplementedError(f"{self.name} has no view {name}")
 
     def remarks(self, data: D) -> Sequence[str]:
         """What is to be known of how data were read, if anything."""

@@ -36,9 +36,16 @@ def calibrated(model: ClassifyModel, data: LabelledData) -> ClassifyModel:
     if own <= calibration_error(linear, data.targets):
         return model
     logits = model.encoded_logits(data.encoded)
-    scaled = replace(model, temperature=fit_temperature(logits, data.targets))
+    scaled = replace(model, temperature=fit_temperature(*_known(logits, data)))
     after = calibration_error(scaled.encoded_probabilities(data.encoded), data.targets)
     return scaled if after < own else model
+
+
+def _known(logits: Floats, data: LabelledData) -> tuple[Floats, Targets]:
+    """What there is to be fitted: labels of the training data, of which alone logits speak."""
+    if data.targets.ndim == 2:
+        return logits, data.targets[:, : logits.shape[1]]
+    return logits[~data.of_unseen], data.targets[~data.of_unseen]
 
 
 def calibration_error(probabilities: Floats, targets: Targets) -> float:

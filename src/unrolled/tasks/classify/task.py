@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.classify.settings import ClassifyRun, PredictOptions
-from unrolled.tasks.task import Task, Use
+from unrolled.tasks.task import Task, Use, View
 from unrolled.text.source import Source
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ class Classify(Task[ClassifyRun, "Examples", "ClassifyModel"]):
     noun = "classifier"
     settings = ClassifyRun
     uses: ClassVar[Mapping[str, Use]] = {"predict": Use("Label each line.", options=PredictOptions)}
+    views: ClassVar[Mapping[str, View]] = {
+        "loss": View("The loss of every step, the cost on the dev data.", of_run=True),
+        "confusion": View("What was taken for what."),
+        "calibration": View("How often what is said with confidence is right."),
+        "lengths": View("The score by the length of the text."),
+    }
     examples = ("predict FOLDER texts.txt", "evaluate FOLDER labelled.tsv")
 
     def read(
@@ -64,6 +70,12 @@ class Classify(Task[ClassifyRun, "Examples", "ClassifyModel"]):
         from unrolled.tasks.classify.report import evaluate_labelled
 
         return evaluate_labelled(model, LabelledData.of(model.labels, model.reader, data))
+
+    def view(self, name: str, model: "ClassifyModel", data: "Examples") -> Shown:
+        from unrolled.tasks.classify.data import LabelledData
+        from unrolled.tasks.classify.views import VIEWS
+
+        return VIEWS[name](model, LabelledData.of(model.labels, model.reader, data))
 
     def measures(self, model: "ClassifyModel", data: "Examples") -> "list[Measure]":
         from unrolled.tasks.classify.data import LabelledData

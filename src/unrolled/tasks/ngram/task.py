@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.ngram.settings import NgramRun
-from unrolled.tasks.shared.language_uses import EXAMPLES, LANGUAGE_USES
+from unrolled.tasks.shared.language_uses import EXAMPLES, LANGUAGE_USES, TEXT_VIEWS
 from unrolled.tasks.task import Format, Inputs, Task, text_inputs
 from unrolled.text.source import ArrivingLines, Source
 
@@ -24,6 +24,7 @@ class Ngram(Task[NgramRun, "StreamedText", "NgramLanguageModel"]):
     noun = "counted n-gram language model"
     settings = NgramRun
     uses = LANGUAGE_USES
+    views = TEXT_VIEWS
     examples = EXAMPLES
 
     def read(
@@ -53,6 +54,11 @@ class Ngram(Task[NgramRun, "StreamedText", "NgramLanguageModel"]):
         from unrolled.tasks.shared.language_report import evaluate_language
 
         return evaluate_language(model, data, source=data.path)
+
+    def view(self, name: str, model: "NgramLanguageModel", data: "StreamedText") -> Shown:
+        from unrolled.tasks.shared.language_report import LANGUAGE_VIEWS
+
+        return LANGUAGE_VIEWS[name](model, data, data.path)
 
     def measures(self, model: "NgramLanguageModel", data: "StreamedText") -> "list[Measure]":
         from unrolled.tasks.shared.language_report import measured_language

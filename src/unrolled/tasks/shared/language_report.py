@@ -1,6 +1,7 @@
 """Evaluate a language model: scores beside the baselines on the same text."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.perplexity import Counted, perplexity_measures, perplexity_scores
 from unrolled.evaluate.report import Report
 from unrolled.evaluate.score import Score
+from unrolled.evaluate.shown import Shown
+from unrolled.evaluate.views import MOST_TOKENS, ByLength, Surprise, surprise_of
 from unrolled.tasks.shared.language_answers import no_chance
 from unrolled.tasks.shared.language_model import LanguageModel
 from unrolled.tasks.shared.mixture import best_weight, mixed_nats
@@ -149,3 +152,21 @@ def encode_known(model: LanguageModel, lines: Iterable[str], *, source: Path | s
             f"{model.settings.tokens.level}). Check the language, the encoding and the tokens.",
         )
     return encoded
+
+
+def by_length(model: LanguageModel, lines: Iterable[str], source: Path | str) -> ByLength:
+    """Perplexity by how long lines are."""
+    measure, *_ = measured_language(model, lines, source=source)
+    lengths = np.asarray(measure.counts)[:, 1].astype(np.int64)
+    return ByLength.of(measure, lengths, unit="tokens in the line, its end among them")
+
+
+def surprises(model: LanguageModel, lines: Iterable[str], source: Path | str) -> Surprise:
+    """What each token costs at the beginning of a text."""
+    return surprise_of(*model.surprise("\n".join(islice(lines, MOST_TOKENS))))
+
+
+LANGUAGE_VIEWS: dict[str, Callable[[LanguageModel, Iterable[str], Path | str], Shown]] = {
+    "lengths": by_length,
+    "surprise": surprises,
+}

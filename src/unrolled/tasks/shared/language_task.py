@@ -1,13 +1,13 @@
 """What the tasks of trained language models share: plain text in, one face for every network."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from unrolled.config.data import PlainTextRun
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
-from unrolled.tasks.shared.language_uses import EXAMPLES, LANGUAGE_USES
-from unrolled.tasks.task import Inputs, Task, text_inputs
+from unrolled.tasks.shared.language_uses import EXAMPLES, LANGUAGE_USES, RUN_VIEWS, TEXT_VIEWS
+from unrolled.tasks.task import Inputs, Task, View, text_inputs
 from unrolled.text.source import ArrivingLines, Source
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class LanguageTask(Task[PlainTextRun, "Lines", "LanguageModel"]):
     """A language model that is trained step by step; a room adds its settings and its model."""
 
     uses = LANGUAGE_USES
+    views: ClassVar[Mapping[str, View]] = {**RUN_VIEWS, **TEXT_VIEWS}
     examples = EXAMPLES
 
     def read(
@@ -47,6 +48,11 @@ class LanguageTask(Task[PlainTextRun, "Lines", "LanguageModel"]):
         from unrolled.tasks.shared.language_report import evaluate_language
 
         return evaluate_language(model, data.lines, source=data.source)
+
+    def view(self, name: str, model: "LanguageModel", data: "Lines") -> Shown:
+        from unrolled.tasks.shared.language_report import LANGUAGE_VIEWS
+
+        return LANGUAGE_VIEWS[name](model, data.lines, data.source)
 
     def measures(self, model: "LanguageModel", data: "Lines") -> "list[Measure]":
         from unrolled.tasks.shared.language_report import measured_language

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from unrolled.config.sections import Section
-from unrolled.tasks.task import Use
+from unrolled.tasks.task import Use, View
 
 EXAMPLES = ("generate FOLDER --tokens 300", "score FOLDER text.txt")
 
@@ -79,4 +79,13 @@ LANGUAGE_USES = {
         by_line=False,
         document=lambda answers: {"next": answers},
     ),
+}
+
+
+TEXT_VIEWS = {
+    "lengths": View("Perplexity by the length of the line."),
+    "surprise": View("What surprises the model at the beginning of the text."),
+}
+RUN_VIEWS = {
+    "loss": View("The loss of every step and on the dev data.", of_run=True, same_unit=True)
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.tag.settings import PredictOptions, TaggedInput, TagRun
-from unrolled.tasks.task import Inputs, Task, Use
+from unrolled.tasks.task import Inputs, Task, Use, View
 from unrolled.text.source import ArrivingLines, Source
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ class Tag(Task[TagRun, "Sentences", "TagModel"]):
     settings = TagRun
     uses: ClassVar[Mapping[str, Use]] = {
         "predict": Use("Tag the words of each line.", TaggedInput, PredictOptions)
+    }
+    views: ClassVar[Mapping[str, View]] = {
+        "loss": View("The loss of every step, the cost on the dev data.", of_run=True),
+        "confusion": View("Which tags were taken for which."),
+        "lengths": View("The score by the length of the sentence."),
     }
     examples = ("predict FOLDER text.txt", "evaluate FOLDER tagged.conllu")
 
@@ -61,6 +66,12 @@ class Tag(Task[TagRun, "Sentences", "TagModel"]):
 
         check_overlap(model.tags, data.sentences, source=data.source)
         return evaluate_tagged(model, prepared(model, data.sentences))
+
+    def view(self, name: str, model: "TagModel", data: "Sentences") -> Shown:
+        from unrolled.tasks.tag.report import prepared
+        from unrolled.tasks.tag.views import VIEWS
+
+        return VIEWS[name](model, prepared(model, data.sentences))
 
     def measures(self, model: "TagModel", data: "Sentences") -> "list[Measure]":
         from unrolled.tasks.tag.report import predicted_tags, prepared, tagging_measures

@@ -13,6 +13,7 @@ from unrolled.evaluate.report import Report
 from unrolled.evaluate.score import Score
 from unrolled.evaluate.shown import Shown
 from unrolled.evaluate.translation import bleu_orders, bleu_tokens, translation_measures
+from unrolled.evaluate.views import ByLength
 from unrolled.tasks.translate.audit import audit_widths
 from unrolled.tasks.translate.data import PairData, Pairs
 from unrolled.tasks.translate.model import BATCH_TOKENS, TranslateModel
@@ -56,6 +57,13 @@ def measured_pairs(model: TranslateModel, pairs: Sequence[Pair]) -> list[Measure
     """The same of what a model makes of pairs, with what the scores are made of."""
     found = model.translate([pair.source for pair in pairs])
     return output_measures(model, [outputs[0].text for outputs in found], pairs, DEFAULT)
+
+
+def by_length(model: TranslateModel, pairs: Sequence[Pair]) -> ByLength:
+    """The first score by how long the sources are."""
+    measure, *_ = measured_pairs(model, pairs)
+    lengths = model.source.encode_lines([pair.source for pair in pairs]).lengths - 1
+    return ByLength.of(measure, lengths, unit="tokens in the source")
 
 
 def output_measures(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
-from unrolled.tasks.task import Inputs, Task, Use, text_inputs
+from unrolled.tasks.task import Inputs, Task, Use, View, text_inputs
 from unrolled.tasks.translate.settings import (
     PredictOptions,
     ScoringOptions,
@@ -42,6 +42,10 @@ class Translate(Task[TranslateRun, "Pairs", "TranslateModel"]):
             document=lambda answers: answers[0],
             in_words=False,
         ),
+    }
+    views: ClassVar[Mapping[str, View]] = {
+        "loss": View("The loss of every step and on the dev data.", of_run=True, same_unit=True),
+        "lengths": View("The score by the length of the source."),
     }
     scoring = ScoringOptions
     examples = ("predict FOLDER texts.txt", "evaluate FOLDER pairs.tsv")
@@ -88,6 +92,11 @@ class Translate(Task[TranslateRun, "Pairs", "TranslateModel"]):
         from unrolled.tasks.translate.report import evaluate_translation
 
         return evaluate_translation(model, data, options)
+
+    def view(self, name: str, model: "TranslateModel", data: "Pairs") -> Shown:
+        from unrolled.tasks.translate.report import by_length
+
+        return by_length(model, data.pairs)
 
     def measures(self, model: "TranslateModel", data: "Pairs") -> "list[Measure]":
         from unrolled.tasks.translate.report import measured_pairs
