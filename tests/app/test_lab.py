@@ -94,3 +94,24 @@ def test_the_graph_is_printed_and_drawn(capsys, tmp_path):
     assert code == 0
     assert out.splitlines()[-1].startswith("L ")
     assert path.exists()
+
+
+@pytest.mark.parametrize("study", ["clipping", "activations"])
+def test_pictures_of_what_needs_no_training(capsys, tmp_path, study):
+    path = tmp_path / "picture.svg"
+    code, out, _ = run(capsys, study, "--out", path)
+    assert code == 0
+    assert out
+    assert path.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_a_model_without_a_text_is_half_a_question(capsys):
+    code, _, err = run(capsys, "gradients", "somewhere")
+    assert code == 2
+    assert "a model was given but no text" in err
+
+
+def test_a_folder_that_is_none(capsys, tmp_path):
+    code, _, err = run(capsys, "agreement", tmp_path / "none", tmp_path / "pairs.tsv")
+    assert code == 4
+    assert str(tmp_path / "none") in err

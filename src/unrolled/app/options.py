@@ -49,6 +49,8 @@ Seed = typer.Option(
 )
 Threads = typer.Option(help="Cores to use; 0 is all.", callback=_bounded("--threads", 0, 1024))
 
+ARGUMENT = {"argument": True}  # of a field that may be left out and yet is no option
+
 Kind = TypeVar("Kind", bound=Section)
 Settings = TypeVar("Settings", bound=RunSettings)
 DATA = "data"  # the section of how files are read
@@ -73,6 +75,8 @@ def _parameter(name: str, field: FieldInfo) -> Parameter:
     typed: Any = str if words else plain
     if field.is_required():
         about, default = typer.Argument(help=field.description, show_default=False), Parameter.empty
+    elif field.json_schema_extra == ARGUMENT:
+        about, plain = typer.Argument(help=field.description, show_default=False), plain | None
     elif plain is bool:
         about, default = typer.Option(_flag(name, field), help=field.description), False
     else:

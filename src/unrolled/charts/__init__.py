@@ -5,6 +5,7 @@ Nothing here uses the network: an HTML page carries its scripts inside.
 """
 
 from unrolled.charts.attention import alignment_links, attention_map
+from unrolled.charts.bars import share_bars
 from unrolled.charts.beam import BeamNode, beam_tree
 from unrolled.charts.calibration import Bins, reliability
 from unrolled.charts.cells import surprise, token_shares
@@ -15,6 +16,7 @@ from unrolled.charts.heat import heat_map
 from unrolled.charts.lines import curves, gradient_curve, length_curve, width_curve
 from unrolled.charts.loss import loss_curve
 from unrolled.charts.page import save, stack
+from unrolled.charts.surface import surface
 from unrolled.charts.tables import confusion
 
 __all__ = [
@@ -34,7 +36,9 @@ __all__ = [
     "missing_scripts",
     "reliability",
     "save",
+    "share_bars",
     "stack",
+    "surface",
     "surprise",
     "token_shares",
     "width_curve",

@@ -79,6 +79,12 @@ class RecurrentSettings(Section):
         "uniform", description="How recurrent weights begin."
     )
     bias: bool = Field(True, description="Whether cells add biases.")
+    forget_bias: float | None = Field(
+        None,
+        ge=-20.0,
+        le=20.0,
+        description="What the forget gates of an LSTM begin with; drawn as the rest if left out.",
+    )
 
     @model_validator(mode="after")
     def _variant_fits_cell(self) -> Self:
@@ -89,6 +95,12 @@ class RecurrentSettings(Section):
                         f"model.{name} is {getattr(self, name)!r}, but it is a variant of the "
                         f"{cell} cell and model.cell is {self.cell!r}. Leave one of them out."
                     )
+        if self.forget_bias is not None and not (self.cell == "lstm" and self.bias):
+            raise ConfigError(
+                f"model.forget_bias is {self.forget_bias:g}, but it is a bias of the lstm cell; "
+                f"model.cell is {self.cell!r} and model.bias {str(self.bias).lower()}. "
+                "Leave it out."
+            )
         if self.combine == "mean" and not self.bidirectional:
             raise ConfigError(
                 'model.combine is "mean", but model.bidirectional is false, so there is one '

@@ -5,11 +5,13 @@ it is run, and gives back something that can be shown.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from unrolled.config.sections import Section
+from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
 
 Tell = Callable[[str], None]  # is told of every part that is done
@@ -21,6 +23,9 @@ class Study(NamedTuple):
     help: str
     options: type[Section]
     run: Callable[[Any, Tell], Shown]
+
+
+SEED = Field(1, ge=0, lt=2**63, description="Where chance begins.")
 
 
 class EquationOptions(Section):
@@ -46,7 +51,7 @@ class BpttOptions(Section):
     text: str = Field(description="The characters that are read and predicted.")
     cell: str = Field("rnn", description="rnn, gru or lstm; variants as in “gru before write”.")
     hidden: int = Field(2, ge=1, le=64, description="Units of the network.")
-    seed: int = Field(1, ge=0, lt=2**63, description="Where chance begins.")
+    seed: int = SEED
 
 
 def _bptt(options: BpttOptions, tell: Tell) -> Shown:
@@ -69,6 +74,131 @@ def _graph(options: GraphOptions, tell: Tell) -> Shown:
     return ShownGraph(small_net(seed=options.seed))
 
 
+class GradientOptions(Section):
+    """Of `lab gradients`."""
+
+    model: str | None = Field(
+        None,
+        description="A folder of a recurrent language model, to look at instead of fresh networks.",
+        json_schema_extra={"argument": True},
+    )
+    text: str | None = Field(
+        None, description="What the model is to read.", json_schema_extra={"argument": True}
+    )
+    hidden: int = Field(32, ge=2, le=256, description="Units of fresh networks.")
+    steps: int = Field(101, ge=12, le=1001, description="Steps of fresh networks.")
+    seed: int = SEED
+
+
+def _gradients(options: GradientOptions, tell: Tell) -> Shown:
+    if options.model is None:
+        from unrolled.lab.gradients import gradients
+
+        return gradients(hidden=options.hidden, steps=options.steps, seed=options.seed, tell=tell)
+    if options.text is None:
+        raise ConfigError("a model was given but no text. Give both: lab gradients MODEL TEXT.")
+    from unrolled.lab.trained_gradients import text_gradients
+    from unrolled.tasks.folder import load
+
+    return text_gradients(load(options.model), options.text)
+
+
+class MemoryOptions(Section):
+    """Of `lab memory`."""
+
+    task: Literal["copy", "adding", "agreement"] = Field(
+        "copy", description="copy, adding or agreement."
+    )
+    longest: int = Field(100, ge=2, le=200, description="Steps to remember at most.")
+    full: bool = Field(False, description="Three seeds and more updates, as in docs/lab.md.")
+    seed: int = SEED
+
+
+def _memory(options: MemoryOptions, tell: Tell) -> Shown:
+    from unrolled.lab.memory import memory
+
+    seeds = (options.seed, options.seed + 1, options.seed + 2) if options.full else (options.seed,)
+    updates = 1000 if options.full else 400
+    return memory(options.task, longest=options.longest, updates=updates, seeds=seeds, tell=tell)
+
+
+class ClippingOptions(Section):
+    """Of `lab clipping`."""
+
+    threshold: float = Field(1.0, gt=0.0, description="The largest norm of the clipped gradient.")
+    rate: float = Field(0.1, gt=0.0, le=10.0, description="The learning rate.")
+
+
+def _clipping(options: ClippingOptions, tell: Tell) -> Shown:
+    from unrolled.lab.clipping import clipping
+
+    return clipping(threshold=options.threshold, rate=options.rate)
+
+
+class LayerOptions(Section):
+    """Of `lab layers`."""
+
+    full: bool = Field(False, description="Five times the updates.")
+    rate: float = Field(0.1, gt=0.0, le=10.0, description="The learning rate.")
+    seed: int = SEED
+
+
+def _layers(options: LayerOptions, tell: Tell) -> Shown:
+    from unrolled.lab.layers import layers
+
+    updates = 3000 if options.full else 600
+    return layers(updates=updates, rate=options.rate, seed=options.seed, tell=tell)
+
+
+class NoOptions(Section):
+    """Of a study that has none."""
+
+
+def _activations(options: NoOptions, tell: Tell) -> Shown:
+    from unrolled.lab.activations import activation_curves
+
+    return activation_curves()
+
+
+class DepthOptions(Section):
+    """Of `lab depth`."""
+
+    full: bool = Field(False, description="Four depths, 60,000 characters, 40 epochs.")
+    seed: int = SEED
+
+
+def _depth(options: DepthOptions, tell: Tell) -> Shown:
+    from unrolled.lab.depth import depth
+
+    if options.full:
+        return depth(
+            layers=(1, 2, 3, 4),
+            widths=(64, 128),
+            epochs=40,
+            characters=60_000,
+            seed=options.seed,
+            tell=tell,
+        )
+    return depth(seed=options.seed, tell=tell)
+
+
+class AgreementOptions(Section):
+    """Of `lab agreement`."""
+
+    model: str = Field(description="A folder of a language model: lm, window or ngram.")
+    file: str = Field(description="Minimal pairs: two or four columns, or NAME.text by NAME.gold.")
+    encoding: str = Field("utf-8", description="The file's encoding.")
+    limit: int | None = Field(None, ge=1, description="Pairs to read at most.")
+
+
+def _agreement(options: AgreementOptions, tell: Tell) -> Shown:
+    from unrolled.lab.agreement import judged, read_pairs
+    from unrolled.tasks.folder import load
+
+    pairs = read_pairs(options.file, encoding=options.encoding)
+    return judged(load(options.model), islice(pairs, options.limit), tell)
+
+
 STUDIES: Mapping[str, Study] = {
     "equations": Study(
         "Run every equation of the notes and show every erratum by a number.",
@@ -84,5 +214,32 @@ STUDIES: Mapping[str, Study] = {
         "The computation graph of a net of three layers: values and adjoints.",
         GraphOptions,
         _graph,
+    ),
+    "gradients": Study(
+        "How much of a loss reaches states many steps back: fresh networks, or a model and a text.",
+        GradientOptions,
+        _gradients,
+    ),
+    "memory": Study(
+        "What n-gram, window, RNN, GRU and LSTM remember, by distance.", MemoryOptions, _memory
+    ),
+    "clipping": Study(
+        "The error surface of a one-unit network, down it with and without clipping.",
+        ClippingOptions,
+        _clipping,
+    ),
+    "layers": Study(
+        "What of the gradient reaches the first of seven dense layers.", LayerOptions, _layers
+    ),
+    "activations": Study("Activation functions and their slopes.", NoOptions, _activations),
+    "depth": Study(
+        "Depth, width, dropout and the gap between training and held-out loss.",
+        DepthOptions,
+        _depth,
+    ),
+    "agreement": Study(
+        "Minimal pairs by any language model, with intervals, by template and attractors.",
+        AgreementOptions,
+        _agreement,
     ),
 }

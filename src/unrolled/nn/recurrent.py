@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ConfigError, not_one_of
-from unrolled.nn.cells import Cell, State, Weights, sizes
+from unrolled.nn.cells import Cell, LSTMCell, State, Weights, sizes
 from unrolled.nn.dropout import check_share, drop
 from unrolled.nn.layer import run_layer
 from unrolled.nn.prepared import Prepared, RunLayer
@@ -45,6 +45,7 @@ class Stack(nn.Module):
     variational: bool
     first_state: str
     init: str = "uniform"
+    forget_bias: float | None = None
     proj_size: int = 0  # of h, where that is projected
     _names: list[list[list[str]]]  # of the weights, by layer, direction and field; "": none
 
@@ -102,6 +103,9 @@ class Stack(nn.Module):
                 _init_blocks(parameter, self.cell.gates, self.init)
             else:
                 nn.init.uniform_(parameter, -bound, bound)
+            if self.forget_bias is not None and name.startswith("bias"):
+                forget = parameter.chunk(self.cell.gates)[1]
+                nn.init.constant_(forget, self.forget_bias if name.startswith("bias_ih") else 0.0)
 
     def run(
         self,
@@ -282,6 +286,14 @@ def _init_blocks(weight_hh: Tensor, gates: int, init: str) -> None:
         fill(block)
 
 
+def _check_forget_bias(forget_bias: float | None, cell: Cell) -> None:
+    if forget_bias is not None and not isinstance(cell, LSTMCell):
+        raise ConfigError(
+            f"forget_bias is {forget_bias:g}, but {type(cell).__name__} has no forget gate. "
+            "Leave it out, or take an LSTMCell."
+        )
+
+
 class Recurrent(Stack):
     """A stack of recurrent layers (L layers, D directions).
 
@@ -290,6 +302,7 @@ class Recurrent(Stack):
     first_state  "zero", or "learned": parameters h0 (and c0), (L·D, H), which start at zero
     init         "uniform" is torch.nn's; "orthogonal" or "identity" is what each gate's recurrent
                  matrix starts as, with zero biases (identity: Le et al. 2015, arXiv:1504.00941)
+    forget_bias  what both biases of an LSTM's forget gates start as, together (Gers et al. 2000)
     """
 
     def __init__(
@@ -306,6 +319,7 @@ class Recurrent(Stack):
         first_state: str = "zero",
         init: str = "uniform",
         bias: bool = True,
+        forget_bias: float | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -313,10 +327,12 @@ class Recurrent(Stack):
         _check_sizes(input_size=input_size, hidden_size=hidden_size, layers=layers)
         check_names(combine=combine, first_state=first_state, init=init)
         _check_dropout(dropout, layers)
+        _check_forget_bias(forget_bias, cell)
         self.input_size, self.hidden_size, self.layers = input_size, hidden_size, layers
         self.cell, self.bias, self.init, self.first_state = cell, bias, init, first_state
         self.bidirectional, self.combine = bidirectional, combine
         self.dropout, self.variational = dropout, variational
+        self.forget_bias = forget_bias
         self._names = self._find_names()
         for name, shape in self._shapes().items():
             empty = torch.empty(shape, device=device, dtype=dtype)

@@ -111,7 +111,7 @@ CONVENTIONS = (
         "X18",
         "combining directions",
         "concatenate or average: 000; concatenate: 002, 003",
-        "unrolled.nn.Recurrent(combine=)",
+        "model.combine",
         "concat",
     ),
     Convention(

@@ -19,4 +19,5 @@ def recurrent_stack(settings: RecurrentSettings, input_size: int) -> Recurrent:
         first_state=settings.first_state,
         init=settings.init,
         bias=settings.bias,
+        forget_bias=settings.forget_bias,
     )

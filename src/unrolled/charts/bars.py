@@ -1,0 +1,54 @@
+"""Shares as bars, each with its interval."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from unrolled.charts.base import BLUE, GREY, ORANGE, PALE, finite, themed
+from unrolled.errors import ConfigError
+
+if TYPE_CHECKING:
+    import altair as alt
+
+BAR = 22  # pixels
+MOST_BARS = 100
+
+
+def share_bars(
+    names: Sequence[str],
+    shares: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    chance: float,
+    x_title: str,
+    title: str = "",
+) -> "alt.LayerChart":
+    """Draw a bar a name from 0 to its share, the interval on it, and a line where chance is."""
+    import altair as alt
+
+    if not 1 <= len(names) <= MOST_BARS:
+        raise ConfigError(f"there are {len(names)} bars, but a picture holds 1 to {MOST_BARS}.")
+    values = (finite("shares", shares), finite("low", low), finite("high", high))
+    rows = [
+        {"name": name, "share": float(a), "low": float(b), "high": float(c)}
+        for name, a, b, c in zip(names, *values, strict=True)
+    ]
+    place = alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=260))
+    percent = alt.Axis(format=".0%")
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=place, tooltip=["name:N", "share:Q"])
+    whole = alt.Scale(domain=[0.0, 1.0])
+    bars = base.mark_bar(color=PALE, height=BAR - 8).encode(
+        x=alt.X("share:Q", title=x_title, axis=percent, scale=whole)
+    )
+    ranges = base.mark_rule(color=BLUE, strokeWidth=2).encode(x="low:Q", x2="high:Q")
+    points = base.mark_point(color=BLUE, filled=True, size=40, opacity=1.0).encode(x="share:Q")
+    line = alt.Chart(alt.InlineData(values=[{"chance": chance}])).mark_rule(
+        color=ORANGE, strokeDash=[5, 4]
+    )
+    layers = [bars, ranges, points, line.encode(x="chance:Q")]
+    chart = alt.LayerChart(layer=layers, width=420, height=BAR * len(names))
+    subtitle = f"dashed: chance, {chance:.0%}; lines: 95 % intervals"
+    chart.title = alt.TitleParams(title, subtitle=subtitle, subtitleColor=GREY)
+    return themed(chart)
