@@ -11,10 +11,11 @@ Ramshaw & Marcus 1995; Tjong Kim Sang & Veenstra 1999; Ratinov & Roth 2009 (as B
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # help and the list of tasks stand on this file, and numpy is slow to import
+    import numpy as np
+    from numpy.typing import NDArray
 
 OUTSIDE = "O"
 Tags = Sequence[str]
@@ -147,15 +148,17 @@ def broken_sentences(sentences: Sequence[Tags], scheme: str) -> list[int]:
 class LegalMoves(NamedTuple):
     """Which of K tags may follow one another, begin and end a sentence."""
 
-    between: NDArray[np.bool_]  # (K, K) from row to column
-    first: NDArray[np.bool_]  # (K,)
-    last: NDArray[np.bool_]  # (K,)
+    between: "NDArray[np.bool_]"  # (K, K) from row to column
+    first: "NDArray[np.bool_]"  # (K,)
+    last: "NDArray[np.bool_]"  # (K,)
 
 
 def legal_moves(tags: Tags, scheme: str) -> LegalMoves:
     """What a scheme allows between these tags."""
 
-    def allowed(before: Tags, after: Tags) -> NDArray[np.bool_]:
+    import numpy as np
+
+    def allowed(before: Tags, after: Tags) -> "NDArray[np.bool_]":
         return np.array([[may_follow(scheme, a, b) for b in after] for a in before])
 
     return LegalMoves(allowed(tags, tags), allowed([""], tags)[0], allowed(tags, [""])[:, 0])
