@@ -1,6 +1,7 @@
 """Settings that tasks share, one class a stage."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -118,6 +119,8 @@ class RecurrentSettings(Section):
 class TrainSettings(Section):
     """How a model is trained."""
 
+    most_batch_tokens: ClassVar[int] = 1024  # that are chosen, however much data there are
+
     optimizer: Literal["sgd", "adam", "adamw"] = Field(
         "adamw", description="What turns gradients into steps."
     )
@@ -150,7 +153,10 @@ class TrainSettings(Section):
         True, description="Fit what the model is to be compared with, where that takes time."
     )
     batch_tokens: int = Field(
-        1024, ge=1, le=4_194_304, description="Tokens of a batch, padding included."
+        0,
+        ge=0,
+        le=4_194_304,
+        description="Tokens of a batch, padding included; 0: as suits the amount of data.",
     )
     steps: int = Field(
         64, ge=1, le=65_536, description="Tokens through which gradients flow back in a stream."
@@ -164,13 +170,53 @@ class TrainSettings(Section):
     threads: int = Field(0, ge=0, le=1024, description="Cores to use; 0 is all.")
 
 
+class Size(NamedTuple):
+    """A size that a model may have, by dotted names, and how often it must read the data for it."""
+
+    values: Mapping[str, Any]
+    reads: float  # at least, to be of use
+    most_reads: int  # after which it would only learn by heart
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that it sets."""
+        return {**self.values, "train.max_epochs": self.most_reads}
+
+
+SIZES = {  # whoever sets one of these knows what they want
+    *("model.hidden_size", "model.layers", "model.embedding_size", "model.vectors"),
+    *("train.batch_tokens", "train.schedule", "train.max_epochs"),
+}
+
+
 class RunSettings(Section):
     """All that makes a run: the same settings, data and machine give the same bytes."""
+
+    sizes: ClassVar[tuple[Size, ...]] = ()  # to choose from where minutes are given; largest first
 
     task: str
     seed: int = Field(
         1, ge=0, lt=2**63, description="Where chance begins: the same seed, the same result."
     )
+
+    def given(self) -> set[str]:
+        """The dotted names of the settings that somebody has set."""
+        inner = ((name, value) for name, value in self if isinstance(value, Section))
+        return {f"{name}.{key}" for name, section in inner for key in section.model_fields_set}
+
+    @property
+    def takes_size_from_time(self) -> bool:
+        """Whether minutes are set and no size is."""
+        minutes = getattr(getattr(self, "train", None), "minutes", None)
+        return minutes is not None and bool(self.sizes) and not SIZES & self.given()
+
+    def left_open(self) -> set[str]:
+        """What the run itself chooses, and keeps when it is resumed."""
+        train = getattr(self, "train", None)
+        chosen = {"train.batch_tokens"} if getattr(train, "batch_tokens", None) == 0 else set()
+        if self.takes_size_from_time:
+            chosen |= {name for size in self.sizes for name in size.settings} - self.given()
+        return chosen
 
 
 class TextRun(RunSettings):

@@ -181,6 +181,7 @@ class _SavedReport(BaseModel):
 
     scores: list[_SavedScore] = Field(min_length=1)
     baselines: dict[str, list[_SavedScore]]
+    variants: dict[str, list[_SavedScore]] = {}
     details: dict[str, Any] = {}
 
 

@@ -17,6 +17,7 @@ from unrolled.store.manifest import Content
 from unrolled.tasks import AnyTask, task_named
 from unrolled.tasks.card import card
 from unrolled.tasks.folder import load
+from unrolled.tasks.size import sized
 from unrolled.tasks.task import Model
 from unrolled.text.source import Source
 from unrolled.training.job import Reports, model_files
@@ -111,6 +112,9 @@ def run_training(
             torch.manual_seed(settings.seed)
             with watch.phase("getting ready"):
                 job = task.job(in_force, data)
+            if not run.is_begun and in_force.takes_size_from_time:
+                torch.manual_seed(settings.seed)
+                job = sized(job, in_force, watch)
             model, made = job.fit(run, watch)
             with watch.phase("scoring"):
                 reports = job.reports(model).with_notes(

@@ -137,6 +137,10 @@ class StepJob(Job[N]):
         """A model folder of the model as it stands."""
         return model_files(self.model, metrics={"dev_loss": cost}, card=UNDER_TRAINING)
 
+    def resized(self, settings: Any) -> Self:
+        """The same data for a fresh model of other settings, where its size can be chosen."""
+        raise NotImplementedError
+
     def with_baselines(self) -> N:
         """The model, and beside it what it is to be compared with; the fitting is done once."""
         return self.model

@@ -41,7 +41,7 @@ def stored_settings(file: Path, given: Run) -> Run:
     if not whole:  # what is left out of a run's own file was lost
         raise ModelError(file, "is damaged: it names no task; train again in another --out.")
     old, new = flat(stored.model_dump()), flat(given.model_dump())
-    for name in sorted((old.keys() | new.keys()) - OPERATIONAL):
+    for name in sorted((old.keys() | new.keys()) - OPERATIONAL - given.left_open()):
         if old.get(name) != new.get(name):
             raise ConfigError(
                 f"--resume: {name} is {_shown(new.get(name))}, but was {_shown(old.get(name))} "

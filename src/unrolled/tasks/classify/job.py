@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import torch
 
@@ -23,6 +24,7 @@ from unrolled.tasks.classify.reader import (
 )
 from unrolled.tasks.classify.report import dev_measure, evaluate_labelled
 from unrolled.tasks.classify.settings import ClassifyRun
+from unrolled.tasks.shared.batch_size import with_batch_tokens
 from unrolled.tasks.shared.lines import in_training, with_dev
 from unrolled.text.labels import Labels
 from unrolled.text.tokens import SPECIALS
@@ -105,6 +107,13 @@ class ClassifyJob(StepJob[ClassifyModel]):
         model, data = self.model, {"train": self.examples, "dev": self.dev_examples}
         return fit_baselines(model.settings, model.labels, model.reader, data)
 
+    def resized(self, settings: ClassifyRun) -> Self:
+        """The same examples for a model of other settings."""
+        settings = with_batch_tokens(settings, self.examples.encoded.tokens)
+        return replace(
+            self, model=ClassifyModel.create(settings, self.model.labels, self.model.reader)
+        )
+
     def with_baselines(self) -> ClassifyModel:
         """The model and their tables."""
         return replace(self.model, baselines=self.baselines)
@@ -140,6 +149,7 @@ def classify_job(
     reader = build_reader(settings, [example.text for example in data["train"].examples])
     _check_vocabulary(settings, reader, source)
     ready = {name: LabelledData.of(labels, reader, split) for name, split in data.items()}
+    settings = with_batch_tokens(settings, ready["train"].encoded.tokens)
     model = ClassifyModel.create(settings, labels, reader)
     seen = in_training(given, lambda split: (example.text for example in split.examples))
     return ClassifyJob(model, ready["train"], ready["dev"], ready.get("test"), seen)

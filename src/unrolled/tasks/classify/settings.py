@@ -1,6 +1,6 @@
 """Settings of `unrolled train classify`."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -8,6 +8,7 @@ from unrolled.config.data import LabelledTexts
 from unrolled.config.sections import (
     RecurrentSettings,
     Section,
+    Size,
     TextRun,
     TokenSettings,
     TrainSettings,
@@ -63,8 +64,9 @@ class ClassifySettings(RecurrentSettings):
 class ClassifyTrain(TrainSettings):
     """How a classifier is trained."""
 
+    most_batch_tokens: ClassVar[int] = 512
+
     learning_rate: float = Field(0.002, gt=0.0)
-    batch_tokens: int = Field(512, ge=1, le=4_194_304)
     holdout: float = Field(0.1, gt=0.0, lt=1.0)
 
 
@@ -86,6 +88,12 @@ class PredictOptions(Section):
 
 class ClassifyRun(TextRun):
     """Settings of `unrolled train classify`."""
+
+    sizes: ClassVar[tuple[Size, ...]] = (
+        Size({"model.hidden_size": 100, "model.embedding_size": 300}, 4.0, 20),
+        Size({"model.hidden_size": 64, "model.embedding_size": 100}, 2.0, 20),
+        Size({"model.hidden_size": 32, "model.embedding_size": 50}, 1.0, 20),
+    )
 
     task: Literal["classify"] = "classify"
     data: LabelledTexts = LabelledTexts()

@@ -1,11 +1,11 @@
 """Settings of `unrolled train lm`."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from unrolled.config.data import PlainTextRun
-from unrolled.config.sections import RecurrentSettings
+from unrolled.config.sections import RecurrentSettings, Size
 from unrolled.errors import ConfigError
 
 
@@ -58,6 +58,13 @@ class LanguageSettings(RecurrentSettings):
 
 class LanguageRun(PlainTextRun):
     """Settings of `unrolled train lm`."""
+
+    sizes: ClassVar[tuple[Size, ...]] = (
+        Size({"model.hidden_size": 512, "train.learning_rate": 0.003}, 12.0, 40),
+        Size({"model.hidden_size": 256}, 4.0, 40),
+        Size({"model.hidden_size": 128}, 2.0, 40),
+        Size({"model.hidden_size": 64, "train.learning_rate": 0.01}, 0.5, 40),
+    )
 
     task: Literal["lm"] = "lm"
     model: LanguageSettings = LanguageSettings()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from unrolled.errors import DataError
 from unrolled.evaluate.perplexity import safe_exp
 from unrolled.evaluate.report import Report
 from unrolled.evaluate.score import better
+from unrolled.tasks.shared.batch_size import with_batch_tokens
 from unrolled.tasks.shared.language_model import LanguageModel
 from unrolled.tasks.shared.language_report import (
     MIXTURE,
@@ -95,6 +96,11 @@ class LanguageJob(StepJob[LanguageModel]):
         encoder = self.model.encoder
         return NgramBeside.fitted(self.text.ids, encoder.level, len(encoder.vocabulary))
 
+    def resized(self, settings: Any) -> Self:
+        """The same text for a model of other settings."""
+        settings = with_batch_tokens(settings, len(self.text.ids))
+        return replace(self, model=type(self.model).create(settings, self.model.encoder))
+
     def with_baselines(self) -> LanguageModel:
         """The model and the n-gram model beside it."""
         return replace(self.model, beside=self.ngrams)
@@ -119,7 +125,7 @@ def _offer(reports: Mapping[str, Report]) -> dict[str, str]:
 
 def training_batches(model: LanguageModel, text: EncodedLines) -> StreamBatches | LineBatches:
     """A text in batches as the model's settings ask."""
-    train, first = model.settings.train, model.network.first
+    train, first = with_batch_tokens(model.settings, len(text.ids)).train, model.network.first
     if model.settings.model.context == "line":
         return LineBatches(text, first=first, batch_tokens=train.batch_tokens)
     columns = max(1, train.batch_tokens // train.steps)
@@ -140,6 +146,7 @@ def language_job(
     encoded = {
         name: encode_known(model, text.lines, source=text.source) for name, text in data.items()
     }
+    model = replace(model, settings=with_batch_tokens(settings, len(encoded["train"].ids)))
     if settings.model.context == "line":
         _check_lengths(encoded["train"], train.source)
     return LanguageJob(model, encoded["train"], encoded["dev"], encoded.get("test"))

@@ -1,12 +1,14 @@
 """A tagger made ready for training: vocabularies, tags, batches, development sentences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
+from unrolled.tasks.shared.batch_size import with_batch_tokens
 from unrolled.tasks.shared.lines import with_dev
 from unrolled.tasks.tag.data import Sentences, TaggedData
 from unrolled.tasks.tag.model import TagModel
@@ -85,6 +87,11 @@ class TagJob(StepJob[TagModel]):
         """F1 of spans or accuracy on the development sentences."""
         return dev_measure(self.model, self.dev_data)
 
+    def resized(self, settings: TagRun) -> Self:
+        """The same sentences for a model of other settings, without vectors."""
+        settings = with_batch_tokens(settings, sum(len(s.words) for s in self.sentences))
+        return replace(self, model=TagModel.create(settings, self.model.encoder, self.model.tags))
+
     def scoring_seconds(self, dev_seconds: float) -> float:
         """The test sentences are read as the dev sentences are; scoring tags takes its time."""
         test = len(self.test_data.unknown) if self.test_data else 0
@@ -111,6 +118,7 @@ def tag_job(settings: TagRun, data: Mapping[str, Sentences]) -> TagJob:
     encoder = build_encoder(settings, train, vectors)
     tags = TagSet.build(train, encoder, scheme)
     check_tag_set(tags, source=source)
+    settings = with_batch_tokens(settings, sum(len(sentence.words) for sentence in train))
     model = TagModel.create(settings, encoder, tags)
     found = 0 if vectors is None else model.use_vectors(vectors)
     for split in given.values():

@@ -1,6 +1,6 @@
 """Settings of `unrolled train tag`."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -8,6 +8,7 @@ from unrolled.config.data import TaggedWords
 from unrolled.config.sections import (
     RecurrentSettings,
     Section,
+    Size,
     TextRun,
     TokenSettings,
     TrainSettings,
@@ -80,8 +81,9 @@ class TagSettings(RecurrentSettings):
 class TagTrain(TrainSettings):
     """How a tagger is trained."""
 
+    most_batch_tokens: ClassVar[int] = 512
+
     learning_rate: float = Field(0.003, gt=0.0)
-    batch_tokens: int = Field(512, ge=1, le=4_194_304)
     epochs: int = Field(10, ge=1)
     clip: float = Field(5.0, gt=0.0)
 
@@ -101,6 +103,12 @@ class TaggedInput(Section):
 
 class TagRun(TextRun):
     """Settings of `unrolled train tag`."""
+
+    sizes: ClassVar[tuple[Size, ...]] = (
+        Size({"model.hidden_size": 200, "model.character_hidden_size": 50}, 5.0, 30),
+        Size({"model.hidden_size": 100, "model.character_hidden_size": 25}, 2.0, 30),
+        Size({"model.hidden_size": 50, "model.character_hidden_size": 15}, 1.0, 30),
+    )
 
     task: Literal["tag"] = "tag"
     data: TaggedWords = TaggedWords()

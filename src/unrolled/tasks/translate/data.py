@@ -93,6 +93,11 @@ class PairData:
         )
         return replace(self, pairs=pairs, source=source, target=target)
 
+    @property
+    def places(self) -> int:
+        """Tokens of the longer side of each pair, together."""
+        return int(np.maximum(self.source.lengths, self.target.lengths).sum())
+
     def batches(self, batch_tokens: int) -> PairBatches:
         """In batches of at most so many places a side."""
         return PairBatches(self.source, self.target, batch_tokens=batch_tokens)

@@ -1,15 +1,17 @@
 """A sequence-to-sequence model made ready for training: vocabularies, pairs, dictionary."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
+from unrolled.tasks.shared.batch_size import with_batch_tokens
 from unrolled.tasks.shared.lines import with_dev
 from unrolled.tasks.translate.data import PairData, Pairs
 from unrolled.tasks.translate.dictionary import word_dictionary
@@ -92,6 +94,13 @@ class TranslateJob(StepJob[TranslateModel]):
         )
         return torch.from_numpy(table)
 
+    def resized(self, settings: TranslateRun) -> Self:
+        """The same pairs for a model of other settings."""
+        settings = with_batch_tokens(settings, self.pairs.places)
+        model = TranslateModel.create(settings, self.model.source, self.model.target)
+        model.from_training.longest.copy_(self.model.from_training.longest)
+        return replace(self, model=model)
+
     def with_baselines(self) -> TranslateModel:
         """The model and its dictionary."""
         self.model.from_training.dictionary.copy_(self.dictionary)
@@ -119,6 +128,7 @@ def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> Translat
         name: PairData.of(model.source, model.target, split.pairs) for name, split in data.items()
     }
     pairs, dropped = _fitting(settings, ready["train"], source=train.source)
+    model = replace(model, settings=with_batch_tokens(settings, pairs.places))
     model.from_training.longest.fill_(int(pairs.target.lengths.max()))
     return TranslateJob(model, pairs, ready["dev"], ready.get("test"), dropped)
 

@@ -1,6 +1,6 @@
 """Settings of `unrolled train translate`."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -8,6 +8,7 @@ from unrolled.config.data import PairedTexts
 from unrolled.config.sections import (
     RecurrentSettings,
     Section,
+    Size,
     TextRun,
     TokenSettings,
     TrainSettings,
@@ -164,8 +165,9 @@ class TranslateSettings(RecurrentSettings):
 class TranslateTrain(TrainSettings):
     """How it is trained; pairs with a longer side, or sides of too unlike length, are left out."""
 
+    most_batch_tokens: ClassVar[int] = 2048
+
     learning_rate: float = Field(0.002, gt=0.0)
-    batch_tokens: int = Field(2048, ge=1, le=4_194_304)
     max_length: int = Field(
         200, ge=1, le=20_000, description="Pairs with a longer side are left out of training."
     )
@@ -256,6 +258,12 @@ class TraceOptions(Section):
 
 class TranslateRun(TextRun):
     """Settings of `unrolled train translate`."""
+
+    sizes: ClassVar[tuple[Size, ...]] = (
+        Size({"model.hidden_size": 256}, 6.0, 30),
+        Size({"model.hidden_size": 128, "train.learning_rate": 0.003}, 3.0, 30),
+        Size({"model.hidden_size": 64, "train.learning_rate": 0.005}, 1.0, 30),
+    )
 
     task: Literal["translate"] = "translate"
     languages: Languages = Languages()

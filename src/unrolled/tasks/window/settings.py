@@ -1,11 +1,11 @@
 """Settings of `unrolled train window`."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from unrolled.config.data import PlainTextRun
-from unrolled.config.sections import Section, TrainSettings
+from unrolled.config.sections import Section, Size, TrainSettings
 from unrolled.errors import ConfigError
 
 
@@ -64,6 +64,12 @@ class WindowTraining(TrainSettings):
 
 class WindowRun(PlainTextRun):
     """Settings of `unrolled train window`."""
+
+    sizes: ClassVar[tuple[Size, ...]] = (
+        Size({"model.hidden_size": 200}, 4.0, 40),
+        Size({"model.hidden_size": 100}, 2.0, 40),
+        Size({"model.hidden_size": 50}, 0.5, 40),
+    )
 
     task: Literal["window"] = "window"
     model: WindowSettings = WindowSettings()
