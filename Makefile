@@ -9,7 +9,7 @@ PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test quick test-portable check bench sanitize settings format clean
+.PHONY: help demo test quick test-portable fuzz check bench sanitize settings format clean
 
 help: ## show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ quick: .venv/dev.stamp ## run all but the longest tests: under a minute
 
 test-portable: .venv/dev.stamp ## run what depends on arithmetic as on other machines
 	tools/test-portable.sh
+
+fuzz: .venv/dev.stamp ## hunt for tracebacks: N cases of each kind, from SEED on
+	.venv/bin/python tests/faults/fuzz.py $(or $(N),500) $(or $(SEED),0)
 
 check: .venv/dev.stamp ## format, lint, types, architecture
 	.venv/bin/ruff format --check .

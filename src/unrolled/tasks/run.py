@@ -149,6 +149,8 @@ def save_model(model: Model, out: Path, *, made: str) -> None:
     """Write a model that was made elsewhere to a new folder; `made` tells how, for the card."""
     run = RunFolder(out)
     with run.locked():
+        if run.is_finished:
+            raise ConfigError(f"--out {out} already holds a model. Choose another folder.")
         run.settings_in_force(model.settings, resume=run.is_half_saved)
         clean_temporaries(out)
         write_into_folder(out, folder_files(model, Reports({}), made=made))

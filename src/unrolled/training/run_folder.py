@@ -118,9 +118,8 @@ class RunFolder:
 
     @property
     def is_half_saved(self) -> bool:
-        """Whether a first save was cut short, with nothing there that it could go on from."""
-        others = (self.path / DATA, self.checkpoints, self.path / MANIFEST)
-        return self.is_begun and not any(map(os.path.lexists, others))
+        """Whether a run was cut short before there was anything to go on from: it begins anew."""
+        return self.is_begun and not self.is_finished and not self.checkpoints.exists()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -156,7 +155,7 @@ class RunFolder:
     def begin(self, settings: RunSettings) -> None:
         """Clear up after a crash and, for a new run, write down what it is made of."""
         clean_temporaries(self.path)
-        if not self.is_begun:
+        if not self.is_begun or self.is_half_saved:
             write_file(self.path / DATA, fingerprints(self.data))
             write_file(self.path / SETTINGS, to_toml(settings).encode())
         with disk_errors(self.checkpoints, "cannot be made", "Check the disk."):

@@ -1,0 +1,43 @@
+"""Long hunts:  make fuzz N=2000  or  python tests/faults/fuzz.py N [SEED]
+
+Prints how many cases of each kind were tried and what has fallen, and ends with 1 if anything has.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+from faults.folders import damaged_folders, fitted_folders
+from faults.harness import hunt, warm_up
+from faults.inputs import hostile_inputs, hostile_models, hostile_options
+
+KINDS = {
+    "damaged folders": damaged_folders,
+    "fitted folders": fitted_folders,
+    "inputs": hostile_inputs,
+    "other tools' files": hostile_models,
+    "options": hostile_options,
+}
+
+
+def main(count: int, seed: int, kinds: list[str]) -> int:
+    warm_up()
+    fell = 0
+    with tempfile.TemporaryDirectory() as work:
+        for name in kinds or KINDS:
+            began = time.monotonic()
+            fallen = hunt(KINDS[name](Path(work)), count, seed)
+            print(f"{name}: {count} tried, {len(fallen)} fell, {time.monotonic() - began:.0f} s")
+            print("\n\n".join(fallen), flush=True)
+            fell += len(fallen)
+    return 1 if fell else 0
+
+
+if __name__ == "__main__":
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    start = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    sys.exit(main(number, start, sys.argv[3:]))

@@ -1,0 +1,107 @@
+"""A command that meets something bad ends well, or with 2 to 6 and a sentence: what every case
+of these tests is held to. A traceback, NaN that is printed, much time or memory: it has fallen.
+"""
+
+import contextlib
+import io
+import random
+import re
+import resource
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from unrolled.app.cli import main
+from unrolled.tasks import TASKS
+
+KEPT = Path(__file__).parents[1] / "golden" / "kept"
+DATA = KEPT / "data"
+SECONDS = 2.0  # of processor time
+MEGABYTES = 300  # beside twice the size of the file
+CODES = {0, 2, 3, 4, 5, 6}
+NO_NUMBER = re.compile(r"\b(nan|NaN)\b")
+
+Chance = random.Random
+
+
+class Case(NamedTuple):
+    """Something to try: the command, and how many bytes it was given beyond the usual."""
+
+    arguments: Sequence[str]
+    about: str
+    size: int = 0
+
+
+def fall_of(case: Case) -> str | None:
+    """What is wrong with how a command ended, if anything."""
+    out, err = io.StringIO(), io.StringIO()
+    before, began = peak(), time.process_time()
+    try:
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error")
+            code = main([*case.arguments])
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}\n{''.join(traceback.format_exc()[-1500:])}"
+    seconds, grown = time.process_time() - began, peak() - before
+    said = [line for line in err.getvalue().splitlines() if line.startswith("unrolled: ")]
+    if code not in CODES or (code and len(said) != 1):
+        return f"exit {code}: {err.getvalue()[-500:]!r}"
+    if code and len(said[0]) > 3000:
+        return f"a sentence of {len(said[0])} characters"
+    if code == 0 and NO_NUMBER.search(out.getvalue()):
+        return f"NaN is printed: {out.getvalue()[-300:]!r}"
+    if seconds > SECONDS:
+        return f"{seconds:.1f} s of processor time (exit {code})"
+    if grown > MEGABYTES * 10**6 + 2 * case.size:
+        return f"{grown / 1e6:.0f} MB (exit {code})"
+    return None
+
+
+def peak() -> int:
+    """The most memory that this process has taken so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def warm_up() -> None:
+    """Import what a command imports late, and reach the memory of ordinary work."""
+    for name in TASKS:
+        for case in uses_of(KEPT / name, name):
+            fall_of(case)
+
+
+def uses_of(folder: Path, task: str) -> Iterator[Case]:
+    """Every way to use a model."""
+    yield Case(["info", str(folder)], "info")
+    for name, use in TASKS[task].uses.items():
+        required = [field.is_required() for field in use.input.model_fields.values()]
+        given = [f"{DATA}/asked.txt"] if use.by_line else ["the cat"] * sum(required)
+        few = ["--tokens=5"] if "tokens" in use.options.model_fields else []
+        yield Case([name, str(folder), *given, *few], name)
+        yield Case([name, str(folder), *given, *few, "--json"], f"{name} --json")
+    yield Case(["evaluate", str(folder), str(data_of(task)["test"])], "evaluate")
+
+
+def data_of(task: str) -> dict[str, Path]:
+    """The small files of a task, by split."""
+    from golden_data import TRAIN
+
+    options = (option.removeprefix("--").partition("=") for option in TRAIN[task])
+    splits = ("train", "dev", "test")
+    return {name: Path(path.format(data=DATA)) for name, _, path in options if name in splits}
+
+
+def hunt(cases: Callable[[Chance], Iterator[Case]], count: int, seed: int) -> list[str]:
+    """Try so many cases; what has fallen, each with the number that makes it again."""
+    fallen = []
+    for number in range(seed, seed + count):
+        for case in cases(Chance(number)):
+            if (problem := fall_of(case)) is not None:
+                fallen.append(f"seed {number}: {case.about}: {' '.join(case.arguments)}\n{problem}")
+    return fallen
