@@ -17,6 +17,7 @@ from unrolled.tasks.classify.calibration import (
     details,
     fit_temperature,
     note,
+    serves_others,
 )
 from unrolled.tasks.classify.data import LabelledData
 from unrolled.tasks.classify.model import CALIBRATION_FILE, ClassifyModel
@@ -64,7 +65,7 @@ def test_logits_that_are_always_right_go_to_the_bound():
     assert fit_temperature(np.array([[9.0, 0.0]] * 3), np.zeros(3, np.int64)) == pytest.approx(0.05)
 
 
-def model(sharpness=30.0):
+def model(sharpness=300.0):
     torch.manual_seed(1)
     small = {"model.hidden_size": 4, "model.embedding_size": 4}
     labels = Labels(("no", "yes"), (1, 1), 2, multi_label=False)
@@ -126,3 +127,11 @@ def test_a_wrong_temperature_is_named(value):
     files = {**model().files(), CALIBRATION_FILE: f'{{"temperature": {value}}}'.encode()}
     with pytest.raises(ValueError, match=r"calibration.json: .*temperature|calibration.json: "):
         ClassifyModel.restore(model().settings, files)
+
+
+def test_a_temperature_must_serve_examples_that_it_was_not_fitted_on():
+    logits, targets = drawn((2000, 3))
+    assert serves_others(3.0 * logits, targets)
+    logits = np.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]])
+    assert not serves_others(logits, np.array([0, 1, 0, 1]))  # sure in one half, wrong in the other
+    assert not serves_others(logits[:1], np.array([0]))

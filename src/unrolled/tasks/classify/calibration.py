@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from unrolled.evaluate.bootstrap import Floats
 from unrolled.evaluate.labels import Judged, ece
@@ -27,25 +28,43 @@ LEAST, MOST = 0.05, 20.0  # of T
 def calibrated(model: ClassifyModel, data: LabelledData) -> ClassifyModel:
     """The model; with a temperature where it is worse calibrated than the linear baseline.
 
-    Both are judged, and the temperature is fitted, on the dev data.
+    Both are judged, and the temperature is fitted, on the dev data. Few examples can be likelier by
+    chance: one half's temperature must serve the other half, too.
     """
     if model.baselines is None:
         return model
     own = calibration_error(model.encoded_probabilities(data.encoded), data.targets)
     linear = model.baselines.probabilities(data.encoded)["linear"]
-    if own <= calibration_error(linear, data.targets):
+    logits, targets = _of_known_labels(model.encoded_logits(data.encoded), data.targets)
+    if own <= calibration_error(linear, data.targets) or not serves_others(logits, targets):
         return model
-    logits = model.encoded_logits(data.encoded)
-    scaled = replace(model, temperature=fit_temperature(*_known(logits, data)))
+    scaled = replace(model, temperature=fit_temperature(logits, targets))
     after = calibration_error(scaled.encoded_probabilities(data.encoded), data.targets)
     return scaled if after < own else model
 
 
-def _known(logits: Floats, data: LabelledData) -> tuple[Floats, Targets]:
-    """What there is to be fitted: labels of the training data, of which alone logits speak."""
-    if data.targets.ndim == 2:
-        return logits, data.targets[:, : logits.shape[1]]
-    return logits[~data.of_unseen], data.targets[~data.of_unseen]
+def serves_others(logits: Floats, targets: Targets) -> bool:
+    """Whether a temperature fitted on every other example makes the rest likelier, both ways."""
+    halves = [(logits[start::2], targets[start::2]) for start in (0, 1)]
+    return all(
+        len(rest[1]) > 0 and _nats(*rest, fit_temperature(*half)) < _nats(*rest, 1.0)
+        for half, rest in (halves, halves[::-1])
+    )
+
+
+def _nats(logits: Floats, targets: Targets, temperature: float) -> float:
+    z, true = torch.from_numpy(logits / temperature), torch.from_numpy(np.asarray(targets))
+    if true.ndim == 2:
+        return float(functional.binary_cross_entropy_with_logits(z, true.double()))
+    return float(functional.cross_entropy(z, true.long()))
+
+
+def _of_known_labels(logits: Floats, targets: Targets) -> tuple[Floats, Targets]:
+    """The examples of which logits (N, K) speak: a target beyond K is of no training example."""
+    K = logits.shape[1]
+    if targets.ndim == 2:
+        return logits, targets[:, :K]
+    return logits[targets < K], targets[targets < K]
 
 
 def calibration_error(probabilities: Floats, targets: Targets) -> float:
@@ -54,15 +73,7 @@ def calibration_error(probabilities: Floats, targets: Targets) -> float:
 
 
 def fit_temperature(logits: Floats, targets: Targets) -> float:
-    """The T that makes the targets likeliest, within LEAST..MOST; logits are (N, K).
-
-    Targets beyond the K labels are left out.
-    """
-    K = logits.shape[1]
-    if targets.ndim == 2:
-        targets = targets[:, :K]
-    else:
-        logits, targets = logits[targets < K], targets[targets < K]
+    """The T that makes the targets likeliest, within LEAST..MOST; logits are (N, K)."""
     z, true = torch.from_numpy(logits), torch.from_numpy(np.asarray(targets))
     several = true.ndim == 2
     right = (z * true).sum() if several else z.gather(1, true.long()[:, None]).sum()
