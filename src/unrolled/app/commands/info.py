@@ -56,8 +56,8 @@ def show_shapes(folder: Path | None, *, json: bool) -> None:
     if json:
         print_json([row._asdict() for row in rows])
         return
-    print(columns([["tensor", "shape", "numbers", "of each gate"], *(row.cells() for row in rows)]))
-    print(f"{sum(row.numbers for row in rows):,} numbers in all.")
+    say(columns([["tensor", "shape", "numbers", "of each gate"], *(row.cells() for row in rows)]))
+    say(f"{sum(row.numbers for row in rows):,} numbers in all.")
 
 
 def about_installation() -> dict[str, Any]:

@@ -11,8 +11,9 @@ class Search:
 
     width      hypotheses kept at each step; 1 is greedy search
     alpha      a hypothesis of n tokens and log-probability p is worth p / n^alpha
-    stop       "ahead": when no open hypothesis is ahead of the finished ones; "best": when none
-               can still win, which takes longer; or "count" or "limit": see decode/beam.py
+    stop       "ahead": when no open hypothesis is ahead of the finished ones, which gives up a
+               longer one that would have come to a higher score; "best": when none can still win,
+               exactly, in some three times the time; or "count" or "limit": see docs/search.md
     nbest      how many to give for each text
     copy       write for an unknown word the source word that attention looked at most
     """

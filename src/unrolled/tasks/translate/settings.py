@@ -191,7 +191,13 @@ class SearchOptions(Section):
         le=10.0,
         description="Length exponent: 0 sums log-probabilities, 1 takes the mean.",
     )
-    stop: STOPS = Field("ahead", description="When to stop: ahead, best, count or limit.")
+    stop: STOPS = Field(
+        "ahead",
+        description=(
+            "When a search ends: ahead is quick and may miss a longer output of a higher score, "
+            "best never misses one and takes some three times as long; count, limit."
+        ),
+    )
 
 
 class PredictOptions(SearchOptions):
