@@ -61,13 +61,14 @@ def ours(hidden: int):
     """The same through unrolled's network and update."""
     from unrolled.config import settings_for
     from unrolled.tasks.language.network import LanguageNetwork
+    from unrolled.tasks.language.settings import LanguageRun
     from unrolled.tasks.run import use_machine
     from unrolled.text.batch import Batch
     from unrolled.training.optimise import OPTIMIZERS, clip_gradients
 
     use_machine(threads=0)
     settings = settings_for(
-        "lm",
+        LanguageRun,
         overrides={
             "model.layers": 2, "model.hidden_size": hidden, "model.tied": False,
             "model.dropout": 0.0, "train.optimizer": "sgd", "train.learning_rate": RATE,
@@ -98,24 +99,40 @@ def match_start(lstm, *others) -> None:
         parameter.copy_(torch.rand(parameter.shape, generator=generator) * 0.2 - 0.1)
 
 
-def write(hidden: int, characters: int) -> dict[str, float]:
-    """Characters a second that a model writes, and milliseconds for a next-token list."""
-    from unrolled.config import settings_for
-    from unrolled.tasks.shared.language_model import LanguageModel
-    from unrolled.text.tokens import TextEncoder
-
-    settings = settings_for("lm", overrides={"tokens.level": "char", "model.hidden_size": hidden})
+def write(hidden: int, characters: int) -> float:
+    """Characters a second that a model writes."""
     alphabet = "".join(map(chr, range(32, 127)))
-    model = LanguageModel.create(settings, TextEncoder.build([alphabet], level="char"))
-    model.network.eval()
+    model = made([alphabet], level="char", hidden=hidden)
     model.generate("the ", tokens=200, seed=1)
     begin = time.perf_counter()
     model.generate("the ", tokens=characters, seed=1)
-    rate = characters / (time.perf_counter() - begin)
-    begin = time.perf_counter()
-    for _ in range(20):
-        model.next("the cat sat on the ", top=10)
-    return {"rate": rate, "next_ms": (time.perf_counter() - begin) / 20 * 1000}
+    return characters / (time.perf_counter() - begin)
+
+
+def suggest(hidden: int, times: int = 200) -> tuple[float, float]:
+    """Milliseconds for a list of next words after twenty: the median, and the 99 % point."""
+    words = [f"w{number}" for number in range(WORDS - 4)]
+    model, seconds = made([" ".join(words)], level="word", hidden=hidden, layers=2), []
+    for number in range(times + 5):
+        before = " ".join(words[number : number + 20])
+        begin = time.perf_counter()
+        model.next(before, top=10)
+        seconds.append(time.perf_counter() - begin)
+    return tuple(1000 * np.quantile(seconds[5:], [0.5, 0.99]))
+
+
+def made(lines: list[str], *, level: str, hidden: int, layers: int = 1):
+    """A language model with its first weights."""
+    from unrolled.config import settings_for
+    from unrolled.tasks.language.model import RecurrentLanguageModel
+    from unrolled.tasks.language.settings import LanguageRun
+    from unrolled.text.tokens import TextEncoder
+
+    sizes = {"tokens.level": level, "model.hidden_size": hidden, "model.layers": layers}
+    settings = settings_for(LanguageRun, overrides=sizes)
+    model = RecurrentLanguageModel.create(settings, TextEncoder.build(lines, level=level))
+    model.network.eval()
+    return model
 
 
 def measure(program, hidden: int) -> dict[str, object]:
@@ -164,9 +181,13 @@ def main() -> None:
     print("| | ordinary PyTorch | unrolled | ratio |\n|---|---|---|---|")
     for hidden in SIZES:
         compare(hidden, options.rounds)
-    written = write(512, 4000)
-    print(f"\nwriting, 1×512 characters, one text: {written['rate']:,.0f} characters a second")
-    print(f"next-token list: {written['next_ms']:.1f} ms")
+    rate = write(512, 4000)
+    print(f"\nwriting, 1×512 characters, one text: {rate:,.0f} characters a second")
+    for hidden in SIZES:
+        median, slow = suggest(hidden)
+        print(
+            f"next-word list, 2×{hidden}: {median:.1f} ms, {slow:.1f} ms at the 99 % point (≤ 10)"
+        )
 
 
 if __name__ == "__main__":

@@ -25,10 +25,11 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.config import settings_for
+from unrolled.tasks import task_named
 from unrolled.tasks.run import use_machine
-from unrolled.tasks.tag.job import TagJob, tag_job
-from unrolled.text.conll import read_tagged
-from unrolled.text.corpus import read_lines
+from unrolled.tasks.tag.job import TagJob
+from unrolled.tasks.tag.settings import TagRun
+from unrolled.text.source import Source
 from unrolled.text.word_batch import TagBatch, TagBatches
 from unrolled.training.optimise import OPTIMIZERS, clip_gradients
 
@@ -176,8 +177,10 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
     use_machine(options.threads)
     train, test = options.train, options.test
     settings, steps_of, tag = PROGRAMS[name]
-    texts = {"train": list(read_lines(train)), "dev": list(read_lines(test))}
-    job = tag_job(settings_for("tag", overrides=settings), texts, {"train": train, "dev": test})
+    task, chosen = task_named("tag"), settings_for(TagRun, overrides=settings)
+    paths = {"train": train, "dev": test}
+    data = {name: task.read(Source(path), chosen) for name, path in paths.items()}
+    job = task.job(chosen, data)
     steps, losses, words, seconds = steps_of(job), [], 0, 0.0
     for number in range(WARM_UP + options.batches):
         begin = time.perf_counter()
@@ -186,7 +189,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
             seconds += time.perf_counter() - begin
             words += count
         losses.append(loss)
-    sentences = [sentence.words for sentence in read_tagged(texts["dev"], source=test)]
+    sentences = [sentence.words for sentence in data["dev"].sentences]
     rates = []
     for _ in range(3):
         begin = time.perf_counter()

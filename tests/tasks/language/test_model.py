@@ -11,6 +11,7 @@ from unrolled.errors import ConfigError
 from unrolled.tasks.language.model import RecurrentLanguageModel
 from unrolled.tasks.language.settings import LanguageRun
 from unrolled.tasks.shared.language_job import training_batches
+from unrolled.tasks.shared.next_token import STEPS_AT_ONCE
 from unrolled.text.batch import Batch
 from unrolled.text.ragged import Ragged
 from unrolled.text.tokens import END, PAD, START, EncodedLines, TextEncoder, one_hot
@@ -382,3 +383,11 @@ def test_dropout_acts_in_training_alone():
     assert model.network.loss(batch).total == model.network.loss(batch).total
     model.network.train()
     assert model.network.loss(batch).total != model.network.loss(batch).total
+
+
+@pytest.mark.parametrize("length", [1, 2, 9, STEPS_AT_ONCE + 3])
+def test_what_comes_next_is_what_a_step_says(length):
+    network = build("model.layers=2").network
+    tokens = torch.randint(4, 9, (2, length), generator=torch.Generator().manual_seed(1))
+    expected, _ = network.step(tokens[:, -1], network.read(tokens[:, :-1]))
+    torch.testing.assert_close(network.next_log_p(tokens), expected, rtol=0, atol=1e-12)

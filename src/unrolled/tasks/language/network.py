@@ -122,11 +122,20 @@ class LanguageNetwork(NextToken):
     @torch.inference_mode()
     def read(self, tokens: Tensor) -> State:
         """The state after a prefix (N, T), which may be empty."""
-        state = self.stack.start(tokens.size(0))
+        return self._read(tokens)[1]
+
+    @torch.inference_mode()
+    def next_log_p(self, tokens: Tensor) -> Tensor:
+        """In one go: the weights are made ready for the whole prefix, the last token among it."""
+        return self.log_probabilities(self._read(tokens)[0][:, -1])
+
+    def _read(self, tokens: Tensor) -> tuple[Tensor, State]:
+        """What the stack says at the last tokens (N, t, H), and the state after them."""
+        state, h = self.stack.start(tokens.size(0)), self.bias.new_zeros(tokens.size(0), 0, 0)
         for piece in torch.split(tokens, STEPS_AT_ONCE, dim=1):
             if piece.size(1):
-                _, state = self.stack(self.embed(piece), state=state)
-        return state
+                h, state = self.stack(self.embed(piece), state=state)
+        return h, state
 
 
 class Writer:

@@ -196,8 +196,7 @@ class LanguageModel(NetworkModel, ABC):
         """The likeliest tokens after a text, best first; control tokens are left out."""
         if top < 1:
             raise ConfigError(f"top is {top}, but must be at least 1.")
-        token, state = self._after(text)
-        log_p, _ = self.network.step(token, state)  # (1, V)
+        log_p = self.network.next_log_p(self._tokens(text))  # (1, V)
         log_p = Sampling(banned=CONTROL).filtered(log_p)
         best, tokens = log_p[0].topk(min(top, log_p.size(1) - len(CONTROL)))
         names = self.encoder.vocabulary.decode(tokens.numpy())
@@ -233,8 +232,12 @@ class LanguageModel(NetworkModel, ABC):
 
     def _after(self, text: str) -> tuple[Tensor, State]:
         """The last token of a prefix (1,), and the state before it is read."""
-        tokens = torch.tensor([[self.network.first, *self._ids(text)]])  # (1, T)
+        tokens = self._tokens(text)
         return tokens[:, -1], self.network.read(tokens[:, :-1])
+
+    def _tokens(self, text: str) -> Tensor:
+        """What is read before the next token, what stands before a text among it: (1, T)."""
+        return torch.tensor([[self.network.first, *self._ids(text)]])
 
     def _ids(self, text: str) -> list[int]:
         """A text that may have several lines: END between them, none after the last."""

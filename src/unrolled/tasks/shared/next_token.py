@@ -87,6 +87,10 @@ class NextToken(nn.Module, ABC):
     def read(self, tokens: Tensor) -> State:
         """The state after a prefix (N, T), which may be empty: then it is the start."""
 
+    def next_log_p(self, tokens: Tensor) -> Tensor:
+        """Log-probabilities of what comes after tokens (N, T), one at least: (N, V)."""
+        return self.step(tokens[:, -1], self.read(tokens[:, :-1]))[0]
+
     def nats_in_lines(
         self, encoded: EncodedLines, *, backward: bool = False
     ) -> NDArray[np.float64]:
