@@ -18,6 +18,7 @@ void bind_softmax(nanobind::module_& module);
 void bind_chain(nanobind::module_& module);
 void bind_ngram(nanobind::module_& module);
 void bind_words(nanobind::module_& module);
+void bind_embed(nanobind::module_& module);
 
 namespace unrolled {
 

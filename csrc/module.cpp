@@ -27,4 +27,5 @@ NB_MODULE(_kernels, module) {
     bind_chain(module);
     bind_ngram(module);
     bind_words(module);
+    bind_embed(module);
 }

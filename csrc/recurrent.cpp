@@ -1,5 +1,6 @@
 // Compiled once an instruction set; UNROLLED_ISA names it.
 #include "chain.hpp"
+#include "embed.hpp"
 #include "layer.hpp"
 #include "softmax.hpp"
 
@@ -16,8 +17,10 @@ constexpr unrolled::NumberKernels<T> number_kernels() {
             chain_best<T>};
 }
 
+extern const unrolled::EmbedKernels embed_kernels;
 extern const unrolled::KernelSet kernels;
 const unrolled::KernelSet kernels = {UNROLLED_TEXT(UNROLLED_ISA), UNROLLED_VECTOR_BYTES,
-                                     number_kernels<float>(), number_kernels<double>()};
+                                     number_kernels<float>(), number_kernels<double>(),
+                                     &embed_kernels};
 
 }  // namespace UNROLLED_ISA

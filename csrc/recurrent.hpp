@@ -189,11 +189,14 @@ struct NumberKernels {
     BackwardKernel<GruCell> backward(GruCell) const { return backward_gru; }
 };
 
+struct EmbedKernels;
+
 struct KernelSet {
     const char* name;
     int vector_bytes;
     NumberKernels<float> float32;
     NumberKernels<double> float64;
+    const EmbedKernels* embed;
 };
 
 }  // namespace unrolled

@@ -18,6 +18,10 @@ TRAIN = {
     "ngram": ["--train={data}/lines.txt", "--test={data}/lines.txt", "--order=3"],
     "classify": ["--train={data}/labels.tsv", "--test={data}/labels.tsv", *WORDS],
     "tag": ["--train={data}/tags.txt", "--test={data}/tags.txt", *WORDS, *CHARACTERS],
+    "embed": [
+        *("--train={data}/lines.txt", "--test={data}/lines.txt", *SMALL),
+        *("--set=model.embedding_size=6", "--set=train.batch_tokens=64"),
+    ],
     "translate": [
         *("--train={data}/pairs.tsv", "--dev={data}/pairs.tsv", "--test={data}/pairs.tsv"),
         *NET,

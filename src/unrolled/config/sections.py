@@ -126,7 +126,7 @@ class TrainSettings(Section):
     )
     learning_rate: float = Field(0.005, gt=0.0, description="Length of a step at its largest.")
     weight_decay: float = Field(0.0, ge=0.0, description="How strongly weights are drawn to zero.")
-    schedule: Literal["constant", "cosine", "decay", "plateau"] = Field(
+    schedule: Literal["constant", "cosine", "decay", "plateau", "linear"] = Field(
         "cosine", description="How the learning rate falls."
     )
     decay: float = Field(

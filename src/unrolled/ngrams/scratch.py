@@ -67,8 +67,7 @@ class Scratch:
         except OSError as error:
             raise StorageError(
                 self.folder or tempfile.gettempdir(),
-                f"temporary files cannot be written: {error.strerror}. Free some space, or train "
-                "without --memory.",
+                f"temporary files cannot be written: {error.strerror}. Free some space there.",
             ) from error
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from unrolled.errors import not_one_of
 from unrolled.tasks.classify.task import Classify
+from unrolled.tasks.embed.task import Embed
 from unrolled.tasks.language.task import Language
 from unrolled.tasks.ngram.task import Ngram
 from unrolled.tasks.tag.task import Tag
@@ -14,7 +15,8 @@ from unrolled.tasks.window.task import Window
 AnyTask = Task[Any, Any, Any]
 
 TASKS: dict[str, AnyTask] = {
-    task.name: task for task in (Language(), Ngram(), Window(), Classify(), Tag(), Translate())
+    task.name: task
+    for task in (Language(), Ngram(), Window(), Classify(), Tag(), Translate(), Embed())
 }
 
 

@@ -175,11 +175,11 @@ class StepJob(Job[N]):
         best = run.verified_best(progress.best_step)
         self.model.load_tensors(read_tensors(best / WEIGHTS, None))
         self.model.network.eval()
-        made = (
-            f"Trained with unrolled for {progress.step:,} steps; these are the weights after step "
-            f"{progress.best_step:,}, the best on the dev data."
-        )
-        return Fitted(self._fitted_baselines(watch), made)
+        made = f"Trained with unrolled for {progress.step:,} steps"
+        if progress.best is not None:
+            step = f"{progress.best_step:,}"
+            made += f"; these are the weights after step {step}, the best on the dev data"
+        return Fitted(self._fitted_baselines(watch), made + ".")
 
 
 def _tell_held_out(facts: Mapping[str, float], watch: Watch) -> None:

@@ -24,6 +24,8 @@ OPTIMIZERS: dict[str, Callable[[Parameters, TrainSettings], torch.optim.Optimize
 
 JUST_BELOW = 1.0 - 2.0**-20  # what rounding may add to a norm, and more
 
+LEAST_SHARE = 1e-4  # of the rate that a linear schedule leaves, as word2vec does
+
 
 def learning_rate(train: TrainSettings, *, share: float, epoch: int, plateau: float) -> float:
     """The rate in force: train.learning_rate times what the schedule leaves of it."""
@@ -41,6 +43,8 @@ def rate_share(train: TrainSettings, *, share: float, epoch: int, plateau: float
         return 0.5 * (1.0 + math.cos(math.pi * min(share, 1.0)))
     if train.schedule == "decay":
         return train.decay ** max(0, epoch + 1 - train.decay_after)
+    if train.schedule == "linear":
+        return max(1.0 - share, LEAST_SHARE)
     return plateau  # 1 for ever where the schedule is constant
 
 

@@ -1,0 +1,119 @@
+"""The bridge to the compiled trainer of word vectors; shapes are compared here, once for all."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.native import module as _kernels
+
+LANES = 16  # numbers that a row's length is a multiple of
+MASK = 2**64 - 1
+
+
+def active() -> bool:
+    """Whether there are compiled kernels."""
+    return _kernels is not None
+
+
+@dataclass(frozen=True)
+class Chances:
+    """By what words are skipped and negatives drawn: all (V,)."""
+
+    keep: NDArray[np.float32]  # the chance of a word to be read
+    alias_share: NDArray[np.float32]  # the noise distribution as an alias table
+    alias_other: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one run of lines is trained with."""
+
+    window: int
+    words: int  # of a block
+    shared: int  # negatives that a block shares
+    negatives: int
+    cbow: bool
+    rate: float
+    key: int  # of all that is drawn
+
+
+class Matrices:
+    """Input and output vectors with rows as the kernels want them, and the copies of threads."""
+
+    def __init__(self, vectors: Tensor, outputs: Tensor, *, copies: int) -> None:
+        V, self.dimension = vectors.shape
+        stride = -(-self.dimension // LANES) * LANES
+        self.both = torch.zeros(2, V, stride)
+        self.copies = torch.zeros(copies, 2, V, stride) if copies > 1 else None
+        self.put(vectors, outputs)
+
+    def put(self, vectors: Tensor, outputs: Tensor) -> None:
+        """Begin from these (V, E)."""
+        self.both[0, :, : self.dimension] = vectors
+        self.both[1, :, : self.dimension] = outputs
+        if self.copies is not None:
+            self.copies[:] = self.both
+
+    @property
+    def input(self) -> Tensor:
+        """(V, E)"""
+        return self.both[0, :, : self.dimension]
+
+    @property
+    def output(self) -> Tensor:
+        """(V, E)"""
+        return self.both[1, :, : self.dimension]
+
+
+def train_lines(
+    matrices: Matrices,
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    lines: tuple[int, int],
+    chances: Chances,
+    step: Step,
+    *,
+    threads: int,
+) -> tuple[float, int]:
+    """Learn from these lines: the summed loss in nats, and how many predictions it sums."""
+    V = matrices.both.shape[1]
+    first, last = lines
+    if not 0 <= first <= last < len(starts) or int(starts[last]) > len(ids):
+        raise ValueError(f"lines {first} to {last} are not among those that there are")
+    if any(len(values) != V for values in (chances.keep, chances.alias_share, chances.alias_other)):
+        raise ValueError("the chances are not those of as many words as there are vectors")
+    if matrices.copies is not None and len(matrices.copies) != threads:
+        raise ValueError(f"there are {len(matrices.copies)} copies for {threads} threads")
+    loss, count = np.zeros(threads), np.zeros(threads, np.int64)
+    touched = np.zeros((threads, 2, V), np.uint8)
+    run = _kernels.EmbedRun(
+        ids=ids.ctypes.data,
+        starts=starts.ctypes.data,
+        first_line=first,
+        last_line=last,
+        input=matrices.both[0].data_ptr(),
+        output=matrices.both[1].data_ptr(),
+        copies=0 if matrices.copies is None else matrices.copies.data_ptr(),
+        touched=touched.ctypes.data,
+        keep=chances.keep.ctypes.data,
+        alias_share=chances.alias_share.ctypes.data,
+        alias_other=chances.alias_other.ctypes.data,
+        V=V,
+        stride=matrices.both.shape[2],
+        dimension=matrices.dimension,
+        window=step.window,
+        words=step.words,
+        shared=step.shared,
+        negatives=step.negatives,
+        cbow=int(step.cbow),
+        parts=threads,
+        rate=step.rate,
+        key=step.key & MASK,
+        loss=loss.ctypes.data,
+        count=count.ctypes.data,
+    )
+    _kernels.embed_train(run)
+    return float(loss.sum()), int(count.sum())

@@ -1,0 +1,1 @@
+"""Word vectors, learned from plain text."""

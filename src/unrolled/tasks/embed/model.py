@@ -1,0 +1,53 @@
+"""Word vectors as a model: what its folder keeps, and what it answers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from unrolled.tasks.embed.data import Words
+from unrolled.tasks.embed.network import EmbedNetwork
+from unrolled.tasks.embed.settings import EmbedRun
+from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.word_vectors import WORDS_FILE, WordVectors, parse_words
+
+
+@dataclass(frozen=True)
+class EmbedModel(NetworkModel):
+    """Words and their vectors."""
+
+    settings: EmbedRun
+    words: Words
+    network: EmbedNetwork
+
+    @classmethod
+    def create(cls, settings: EmbedRun, words: Words) -> Self:
+        """With vectors that are still chance."""
+        size, cbow = settings.model.embedding_size, settings.model.objective == "cbow"
+        return cls(settings, words, EmbedNetwork(len(words), size, cbow=cbow))
+
+    @classmethod
+    def restore(cls, settings: EmbedRun, files: Mapping[str, bytes]) -> Self:
+        """The model that a folder's files describe, its tensors still to be read."""
+        words, counts = parse_words(files)
+        return cls.create(settings, Words(words, counts))
+
+    def files(self) -> dict[str, bytes]:
+        """The words and their counts."""
+        value = {"words": self.words.words, "counts": self.words.counts.tolist()}
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return {WORDS_FILE: text.encode("utf-8", "replace")}
+
+    def about(self) -> dict[str, Any]:
+        """Sizes that a user would ask for, by name."""
+        return {"words": len(self.words), "dimensions": self.settings.model.embedding_size}
+
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """To be asked for neighbours and analogies."""
+        return WordVectors(self.words.words, self.network.input.detach().numpy())
+
+    def answering(self) -> Mapping[str, Answering]:
+        """Its uses are those of word vectors, whatever file they come from."""
+        return {}

@@ -1,0 +1,182 @@
+"""Word vectors of a model folder or of any vector file, and what can be asked of them.
+
+Cosine of a vector of zeros with any other is 0. Words that are asked about are left out of the
+answers unless they are asked for too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.errors import ConfigError, ModelError, not_one_of
+from unrolled.store.files import read_folder
+from unrolled.store.names import WEIGHTS
+from unrolled.store.tensors import read_tensors
+from unrolled.text.vectors import WordVectors as VectorTable
+from unrolled.text.vectors import read_vectors
+from unrolled.text.vocabulary import parse_object
+
+WORDS_FILE = "words.json"
+VECTORS = "input"  # the name of their tensor
+SPELLINGS_AMONG = 200_000  # most frequent words
+SMALL = 1e-3  # keeps the quotient of 3CosMul finite, as Levy & Goldberg have it
+
+Floats = NDArray[np.float32]
+
+
+class Near(NamedTuple):
+    """A word, and how like the one that was asked for it is: the more, the liker."""
+
+    word: str
+    similarity: float
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors(VectorTable):
+    """Words, the most frequent first, and their vectors (N, E)."""
+
+    @classmethod
+    def load(cls, path: Path | str, *, limit: int | None = None) -> Self:
+        """Of a model folder or a vector file; `limit`: the first so many words alone."""
+        if Path(path).is_dir():
+            return cls._of_folder(Path(path), limit)
+        table = read_vectors(path, most=limit)
+        return cls(table.words, table.vectors)
+
+    @classmethod
+    def _of_folder(cls, folder: Path, limit: int | None) -> Self:
+        files = read_folder(folder, required=(WEIGHTS, WORDS_FILE))
+        try:
+            words, _ = parse_words(files)
+        except ValueError as error:
+            raise ModelError(folder, f"does not describe word vectors: {error}") from error
+        found = read_tensors(folder / WEIGHTS, None).get(VECTORS)
+        if found is None or found.ndim != 2 or len(found) != len(words):
+            raise ModelError(folder / WEIGHTS, f"does not hold a vector for each of {len(words)}")
+        return cls(words[:limit], found[:limit].numpy())
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._rows
+
+    def __getitem__(self, word: str) -> Floats:
+        """Its vector (E,)."""
+        return np.asarray(self.vectors[self.row(word)])
+
+    def row(self, word: str) -> int:
+        """Which row a word has; an unknown one is a ConfigError with the nearest spellings."""
+        rows = self._rows
+        found = rows.get(word, rows.get(word.lower()))
+        if found is None:
+            raise self._unknown(word)
+        return found
+
+    def similarity(self, first: str, second: str) -> float:
+        """The cosine of two words."""
+        return float(self._units[self.row(first)] @ self._units[self.row(second)])
+
+    def neighbours(
+        self, text: str, count: int = 10, *, measure: str = "cosine", include_inputs: bool = False
+    ) -> list[Near]:
+        """The nearest words; of several words, those nearest to their mean direction."""
+        rows = [self.row(word) for word in text.split()]
+        if measure == "cosine":
+            scores = self._units @ _unit(self._units[rows].mean(0))
+        elif measure == "euclidean":
+            scores = -np.linalg.norm(self.vectors - self.vectors[rows].mean(0), axis=1)
+        else:
+            raise not_one_of("measure", measure, ("cosine", "euclidean"))
+        return self._best(scores, [] if include_inputs else rows, count)
+
+    def analogy(
+        self,
+        a: str,
+        b: str,
+        c: str,
+        count: int = 10,
+        *,
+        method: str = "add",
+        include_inputs: bool = False,
+    ) -> list[Near]:
+        """What is to c as b is to a: king is to man as queen is to woman.
+
+        "add": the cosine with b − a + c (3CosAdd); "multiply": cos(b) cos(c) / cos(a), each moved
+        to 0..1 (3CosMul; Levy & Goldberg 2014).
+        """
+        rows = [self.row(word) for word in (a, b, c)]
+        scores = self.analogy_scores(np.array([rows]), method)[0]
+        return self._best(scores, [] if include_inputs else rows, count)
+
+    def analogy_scores(self, rows: NDArray[np.int64], method: str = "add") -> Floats:
+        """How well each word completes a : b :: c : ? of rows (Q, 3): (Q, N)."""
+        a, b, c = (self._units[rows[:, k]] for k in range(3))
+        if method == "add":
+            wanted = b - a + c
+            lengths = np.linalg.norm(wanted, axis=1, keepdims=True)
+            return np.asarray((wanted / np.maximum(lengths, 1e-30)) @ self._units.T)
+        if method != "multiply":
+            raise not_one_of("method", method, ("add", "multiply"))
+        near_a, near_b, near_c = ((1.0 + (x @ self._units.T)) / 2.0 for x in (a, b, c))
+        return np.asarray(near_b * near_c / (near_a + SMALL))
+
+    def odd_one_out(self, words: Sequence[str]) -> list[Near]:
+        """The words from the least to the most like the mean of all of them."""
+        if len(words) < 2:
+            raise ConfigError(f"there is {len(words)} word, but one can only be odd among several.")
+        units = self._units[[self.row(word) for word in words]]
+        scores = units @ _unit(units.mean(0))
+        return [Near(words[k], float(scores[k])) for k in np.argsort(scores, kind="stable")]
+
+    def _best(self, scores: Floats, left_out: Sequence[int], count: int) -> list[Near]:
+        scores = scores.astype(np.float32, copy=True)
+        scores[list(left_out)] = -np.inf
+        some = min(count, len(scores) - len(set(left_out)))
+        places = np.argpartition(-scores, max(some - 1, 0))[:some]
+        order = sorted(places.tolist(), key=lambda row: (-scores[row], row))
+        return [Near(self.words[row], float(scores[row])) for row in order]
+
+    def _unknown(self, word: str) -> ConfigError:
+        among = [w for w in islice(self.words, SPELLINGS_AMONG) if abs(len(w) - len(word)) < 3]
+        near = get_close_matches(word, among, n=3, cutoff=0.7)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return ConfigError(f"there is no vector of {word!r} among {len(self):,} words.{hint}")
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self.words)}
+
+    @cached_property
+    def _units(self) -> Floats:
+        """Each vector at length 1, but zeros stay zeros."""
+        lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        return np.asarray(self.vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def _unit(vector: Floats) -> Floats:
+    length = np.linalg.norm(vector)
+    return np.asarray(vector / length if length > 0 else vector, dtype=np.float32)
+
+
+def parse_words(files: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.int64]]:
+    """The words of a model folder, each once, and their counts; ValueError if they are wrong."""
+    if WORDS_FILE not in files:
+        raise ValueError(f"{WORDS_FILE} is missing")
+    value = parse_object(files[WORDS_FILE].decode(), keys={"words", "counts"})
+    words, counts = value["words"], value["counts"]
+    if not isinstance(words, list) or not all(type(word) is str and word for word in words):
+        raise ValueError(f"{WORDS_FILE}: the words must be a list of strings")
+    if len(set(words)) != len(words) or len(words) < 1:
+        raise ValueError(f"{WORDS_FILE}: there must be words, each of them once")
+    right = isinstance(counts, list) and len(counts) == len(words)
+    if not right or not all(type(n) is int and 0 <= n < 2**63 for n in counts):
+        raise ValueError(f"{WORDS_FILE}: there must be a count for each of {len(words)} words")
+    return words, np.array(counts, dtype=np.int64)
