@@ -49,8 +49,9 @@ class NgramJob(Job[NgramLanguageModel]):
         scratch = Scratch(self.settings.train.memory, run.path)
         lines, self.texts = self._parts()
         source = self.data["train"].path
-        encoder, ids = encoded_text(lines, self.settings, scratch, source=source)
-        model = count_model(self.settings, encoder, ids, scratch)
+        with watch.phase("counting"):
+            encoder, ids = encoded_text(lines, self.settings, scratch, source=source)
+            model = count_model(self.settings, encoder, ids, scratch)
         for text in self.texts.values():
             text.lines = kept_for_names(model, text.lines)
             text.encoded = encode_known(model, text.lines, source=text.source)

@@ -266,9 +266,17 @@ class TranslateRun(TextRun):
     """Settings of `unrolled train translate`."""
 
     sizes: ClassVar[tuple[Size, ...]] = (
-        Size({"model.hidden_size": 256}, 6.0, 30),
-        Size({"model.hidden_size": 128, "train.learning_rate": 0.003}, 3.0, 30),
-        Size({"model.hidden_size": 64, "train.learning_rate": 0.005}, 1.0, 30),
+        Size({"model.hidden_size": 256}, 5.0, 30),
+        Size(
+            {"model.hidden_size": 128, "train.learning_rate": 0.003, "train.batch_tokens": 1024},
+            1.5,
+            30,
+        ),
+        Size(
+            {"model.hidden_size": 64, "train.learning_rate": 0.005, "train.batch_tokens": 512},
+            0.7,
+            30,
+        ),
     )
 
     task: Literal["translate"] = "translate"
