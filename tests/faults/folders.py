@@ -143,7 +143,9 @@ def changed(path: Path, chance: Chance) -> bytes:
     data = path.read_bytes()
     change = CHANGES.get(path.suffix, changed_bytes)
     if chance.random() < 0.85:
-        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
+        with contextlib.suppress(
+            ValueError, LookupError, TypeError, AttributeError, RecursionError
+        ):
             return change(data, chance)
     return changed_bytes(data, chance)
 

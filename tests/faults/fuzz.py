@@ -30,10 +30,13 @@ def main(count: int, seed: int, kinds: list[str]) -> int:
     with tempfile.TemporaryDirectory() as work:
         for name in kinds or KINDS:
             began = time.monotonic()
-            fallen = hunt(KINDS[name](Path(work)), count, seed)
-            print(f"{name}: {count} tried, {len(fallen)} fell, {time.monotonic() - began:.0f} s")
-            print("\n\n".join(fallen), flush=True)
-            fell += len(fallen)
+            here = 0
+            for fallen in hunt(KINDS[name](Path(work)), count, seed):
+                print(fallen, end="\n\n", flush=True)
+                here += 1
+            seconds = time.monotonic() - began
+            print(f"{name}: {count} tried, {here} fell, {seconds:.0f} s", flush=True)
+            fell += here
     return 1 if fell else 0
 
 

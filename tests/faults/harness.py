@@ -7,6 +7,7 @@ import io
 import random
 import re
 import resource
+import shlex
 import time
 import traceback
 import warnings
@@ -97,11 +98,9 @@ def data_of(task: str) -> dict[str, Path]:
     return {name: Path(path.format(data=DATA)) for name, _, path in options if name in splits}
 
 
-def hunt(cases: Callable[[Chance], Iterator[Case]], count: int, seed: int) -> list[str]:
-    """Try so many cases; what has fallen, each with the number that makes it again."""
-    fallen = []
+def hunt(cases: Callable[[Chance], Iterator[Case]], count: int, seed: int) -> Iterator[str]:
+    """Try so many cases: what has fallen, each with the number that makes it again."""
     for number in range(seed, seed + count):
         for case in cases(Chance(number)):
             if (problem := fall_of(case)) is not None:
-                fallen.append(f"seed {number}: {case.about}: {' '.join(case.arguments)}\n{problem}")
-    return fallen
+                yield f"seed {number}: {case.about}: {shlex.join(case.arguments)}\n{problem}"

@@ -46,7 +46,7 @@ def warm():
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_nothing_falls(kind, count, tmp_path):
-    fallen = hunt(kind(tmp_path), count, seed=0)
+    fallen = [*hunt(kind(tmp_path), count, seed=0)]
     assert not fallen, "\n\n".join(fallen)
 
 
