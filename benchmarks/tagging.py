@@ -72,7 +72,7 @@ class Ordinary(nn.Module):
 
 def plain_batches(job: TagJob) -> Iterator[TagBatch]:
     """32 sentences in a random order, whatever their lengths."""
-    order = np.random.default_rng(1).permutation(len(job.train))
+    order = np.random.default_rng(1).permutation(len(job.sentences))
     for start in range(0, len(order), ROWS):
         yield job.batches.build(order[start : start + ROWS])
 
@@ -94,7 +94,7 @@ def train_ordinary(job: TagJob) -> Iterator[Step]:
 
 
 def train_ours(job: TagJob, batches: Iterator[TagBatch]) -> Iterator[Step]:
-    network, train = job.network, job.model.settings.train
+    network, train = job.model.network, job.model.settings.train
     if job.model.settings.model.characters == "none":
         match_start(network.embedder.embedding.weight, network.stack, network.weight, network.bias)
     optimizer = OPTIMIZERS[train.optimizer](network.parameters(), train)
@@ -151,10 +151,10 @@ def tag_ours(job: TagJob, sentences: list[list[str]]) -> list[list[str]]:
 
 def own_batches(job: TagJob) -> Iterator[TagBatch]:
     """Batches of similar lengths, as many sentences in each on average."""
-    mean = len(job.batches.encoded.words) / len(job.train)
+    mean = len(job.batches.encoded.words) / len(job.sentences)
     data = TagBatches(
         job.batches.encoded,
-        job.model.tags.encode(job.train),
+        job.model.tags.encode(job.sentences),
         batch_tokens=round(1.05 * ROWS * mean),
     )
     yield from data.epoch(1, 0)
