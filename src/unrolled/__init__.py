@@ -14,15 +14,26 @@ if TYPE_CHECKING:
     from unrolled.tasks.folder import load
     from unrolled.tasks.run import train
     from unrolled.tasks.shared.language_model import LanguageModel
+    from unrolled.tasks.shared.word_vectors import WordVectors
     from unrolled.tasks.tag.estimator import Tagger
 
-__all__ = ["Classifier", "LanguageModel", "Tagger", "UnrolledError", "load", "nn", "train"]
+__all__ = [
+    "Classifier",
+    "LanguageModel",
+    "Tagger",
+    "UnrolledError",
+    "WordVectors",
+    "load",
+    "nn",
+    "train",
+]
 
 _HOMES = {
     "Classifier": "unrolled.tasks.classify.estimator",
     "LanguageModel": "unrolled.tasks.shared.language_model",
     "Tagger": "unrolled.tasks.tag.estimator",
     "UnrolledError": "unrolled.errors",
+    "WordVectors": "unrolled.tasks.shared.word_vectors",
     "load": "unrolled.tasks.folder",
     "train": "unrolled.tasks.run",
 }

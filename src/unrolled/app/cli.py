@@ -23,6 +23,7 @@ from unrolled.app.commands.lab import lab_application
 from unrolled.app.commands.plot import plot
 from unrolled.app.commands.train import train
 from unrolled.app.commands.use import use_command, uses
+from unrolled.app.commands.vectors import vectors_application
 from unrolled.app.help import TrainCommand, name_types
 from unrolled.app.output import note
 from unrolled.errors import Stopped, StorageError, UnrolledError, ending_signals
@@ -61,6 +62,7 @@ def application() -> typer.Typer:
             {"cls": TrainCommand, "context_settings": MORE_OPTIONS} if name == "train" else {}
         )
         app.command(name, **more)(function)
+    app.add_typer(vectors_application())
     app.add_typer(lab_application())
     app.callback()(options)
     return app

@@ -82,7 +82,11 @@ class WordVectors(VectorTable):
 
     def similarity(self, first: str, second: str) -> float:
         """The cosine of two words."""
-        return float(self._units[self.row(first)] @ self._units[self.row(second)])
+        return self.cosine(self.row(first), self.row(second))
+
+    def cosine(self, first: int, second: int) -> float:
+        """The cosine of two rows."""
+        return float(self._units[first] @ self._units[second])
 
     def neighbours(
         self, text: str, count: int = 10, *, measure: str = "cosine", include_inputs: bool = False
@@ -109,8 +113,9 @@ class WordVectors(VectorTable):
     ) -> list[Near]:
         """What is to c as b is to a: king is to man as queen is to woman.
 
-        "add": the cosine with b − a + c (3CosAdd); "multiply": cos(b) cos(c) / cos(a), each moved
-        to 0..1 (3CosMul; Levy & Goldberg 2014).
+        "add": the cosine with b − a + c, all of length 1 (3CosAdd); "raw": the same of the vectors
+        as they are; "multiply": cos(b) cos(c) / cos(a), each moved to 0..1 (3CosMul; Levy &
+        Goldberg 2014).
         """
         rows = [self.row(word) for word in (a, b, c)]
         scores = self.analogy_scores(np.array([rows]), method)[0]
@@ -118,13 +123,14 @@ class WordVectors(VectorTable):
 
     def analogy_scores(self, rows: NDArray[np.int64], method: str = "add") -> Floats:
         """How well each word completes a : b :: c : ? of rows (Q, 3): (Q, N)."""
-        a, b, c = (self._units[rows[:, k]] for k in range(3))
-        if method == "add":
+        table = self.vectors if method == "raw" else self._units
+        a, b, c = (table[rows[:, k]] for k in range(3))
+        if method in ("add", "raw"):
             wanted = b - a + c
             lengths = np.linalg.norm(wanted, axis=1, keepdims=True)
             return np.asarray((wanted / np.maximum(lengths, 1e-30)) @ self._units.T)
         if method != "multiply":
-            raise not_one_of("method", method, ("add", "multiply"))
+            raise not_one_of("method", method, ("add", "raw", "multiply"))
         near_a, near_b, near_c = ((1.0 + (x @ self._units.T)) / 2.0 for x in (a, b, c))
         return np.asarray(near_b * near_c / (near_a + SMALL))
 

@@ -1,0 +1,141 @@
+"""`unrolled vectors …`: ask, judge and convert word vectors, of a model folder or of any file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unrolled.app.options import Json
+from unrolled.app.output import note, print_json, print_shown
+from unrolled.app.progress import busy
+from unrolled.errors import not_one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from unrolled.tasks.shared.word_vectors import Near, WordVectors
+
+ABOUT = "Ask word vectors for neighbours and analogies; judge and convert them."
+Vectors = Annotated[
+    Path,
+    typer.Argument(help="A folder of `train embed`, or a vector file.", show_default=False),
+]
+Top = Annotated[int, typer.Option(min=1, max=100_000, help="How many words to list.")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Read the first so many words alone: the most frequent.")
+]
+Inputs = Annotated[
+    bool, typer.Option("--include-inputs", help="Let the words that are given be answers too.")
+]
+Word = Annotated[str, typer.Argument(show_default=False)]
+Method = Annotated[
+    str, typer.Option(help="add (3CosAdd), raw (lengths kept) or multiply (3CosMul).")
+]
+
+
+def vectors_application() -> typer.Typer:
+    """A command a question."""
+    app = typer.Typer(name="vectors", help=ABOUT, no_args_is_help=True)
+    app.command("neighbours")(neighbours)
+    app.command("analogy")(analogy)
+    app.command("odd-one-out")(odd_one_out)
+    app.command("evaluate")(evaluate)
+    app.command("convert")(convert)
+    return app
+
+
+def neighbours(
+    vectors: Vectors,
+    words: Annotated[list[str], typer.Argument(help="One word, or several for their mean.")],
+    top: Top = 10,
+    measure: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
+    include_inputs: Inputs = False,
+    limit: Limit = None,
+    json: Json = False,
+) -> None:
+    """List the nearest words."""
+    table = load(vectors, limit)
+    text = " ".join(words)
+    found = table.neighbours(text, top, measure=measure, include_inputs=include_inputs)
+    show(found, {"words": words, "measure": measure}, json=json)
+
+
+def analogy(
+    vectors: Vectors,
+    a: Word,
+    b: Word,
+    c: Word,
+    top: Top = 5,
+    method: Method = "add",
+    include_inputs: Inputs = False,
+    limit: Limit = None,
+    json: Json = False,
+) -> None:
+    """What is to C as B is to A: `analogy VECTORS man king woman`."""
+    table = load(vectors, limit)
+    found = table.analogy(a, b, c, top, method=method, include_inputs=include_inputs)
+    show(found, {"a": a, "b": b, "c": c, "method": method}, json=json)
+
+
+def odd_one_out(
+    vectors: Vectors,
+    words: Annotated[list[str], typer.Argument(help="Two words or more.", show_default=False)],
+    limit: Limit = None,
+    json: Json = False,
+) -> None:
+    """Which word is least like the others: all of them, the oddest first."""
+    show(load(vectors, limit).odd_one_out(words), {"words": words}, json=json)
+
+
+def evaluate(
+    vectors: Vectors,
+    files: Annotated[list[Path], typer.Argument(help="Analogies, or pairs with their likeness.")],
+    method: Method = "add",
+    limit: Limit = None,
+    json: Json = False,
+) -> None:
+    """Judge vectors by analogies (a b c d a line) and by pairs of words with a number."""
+    from unrolled.tasks.embed.questions import Questions, judge
+
+    table = load(vectors, limit)
+    with busy(f"asking {vectors}"):
+        rows = [row for file in files for row in judge(table, file, method=method)]
+    print_shown(Questions(rows), title=f"{vectors}: {len(table):,} words", out=None, json=json)
+
+
+def convert(
+    vectors: Vectors,
+    out: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
+    form: Annotated[
+        str, typer.Option("--format", help="text (word2vec, fastText .vec), binary or glove.")
+    ] = "text",
+    limit: Limit = None,
+) -> None:
+    """Write vectors as other tools read them."""
+    from unrolled.store.files import write_file
+    from unrolled.text.vector_writer import WRITERS
+
+    if form not in WRITERS:
+        raise not_one_of("--format", form, WRITERS)
+    table = load(vectors, limit)
+    with busy(f"writing {out}"):
+        write_file(out, WRITERS[form](table.words, table.vectors))
+    note(f"Written: {out}, {len(table):,} words of {table.width} numbers.")
+
+
+def load(path: Path, limit: int | None) -> "WordVectors":
+    """The vectors of a folder or a file."""
+    from unrolled.tasks.shared.word_vectors import WordVectors
+
+    with busy(f"reading {path}"):
+        return WordVectors.load(path, limit=limit)
+
+
+def show(found: "Sequence[Near]", asked: dict[str, Any], *, json: bool) -> None:
+    """Words with their similarity, a line each."""
+    from unrolled.evaluate.shown import columns, visible
+
+    if json:
+        print_json({**asked, "found": [near._asdict() for near in found]})
+    elif found:
+        print(columns([[visible(near.word), f"{near.similarity:.4f}"] for near in found]))

@@ -1,0 +1,199 @@
+"""Asking word vectors: neighbours, analogies, the odd one out; and files of other tools."""
+
+import json
+
+import numpy as np
+import pytest
+
+import unrolled
+from unrolled.app.cli import main
+from unrolled.errors import ConfigError
+from unrolled.tasks.embed.questions import judge
+from unrolled.text.vector_writer import WRITERS
+
+# Table 3 of the notes, and two more
+TABLE = {
+    "man": [0.01, 0.97, 0.02, 0.01],
+    "woman": [0.01, -0.99, 0.01, 0.02],
+    "king": [0.98, 0.97, 0.02, 0.01],
+    "queen": [0.99, -0.98, 0.02, 0.01],
+    "apple": [0.0, 0.01, 0.95, 0.2],
+    "orange": [0.0, 0.02, 0.9, 0.3],
+}
+
+
+def made(table):
+    return unrolled.WordVectors([*table], np.array([*table.values()], dtype=np.float32))
+
+
+@pytest.fixture
+def vectors():
+    return made(TABLE)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "v.txt"
+    rows = [f"{word} {' '.join(map(str, values))}" for word, values in TABLE.items()]
+    path.write_text("\n".join([f"{len(rows)} 4", *rows]) + "\n")
+    return path
+
+
+def test_the_analogy_of_the_notes(vectors):
+    best = vectors.analogy("man", "king", "woman", 1, method="raw")[0]
+    assert (best.word, round(best.similarity, 5)) == ("queen", 0.99990)
+    assert vectors.analogy("man", "king", "woman", 1)[0].word == "queen"
+    assert vectors.analogy("man", "king", "woman", 1, method="multiply")[0].word == "queen"
+    some = vectors.analogy("man", "king", "woman", 6, include_inputs=True)
+    assert {near.word for near in some} == {*TABLE}
+    assert {n.word for n in vectors.analogy("man", "king", "woman", 99)} == {
+        "queen",
+        "apple",
+        "orange",
+    }
+
+
+def test_neighbours_are_those_of_the_definition(vectors):
+    x = np.array([*TABLE.values()])
+    units = x / np.linalg.norm(x, axis=1, keepdims=True)
+    cosines = dict(zip(TABLE, units @ units[2], strict=True))
+    expected = sorted(cosines.items() - {("king", cosines["king"])}, key=lambda p: -p[1])
+    found = vectors.neighbours("king", 5)
+    assert [near.word for near in found] == [word for word, _ in expected]
+    np.testing.assert_allclose([n.similarity for n in found], [v for _, v in expected], atol=1e-6)
+    apart = -np.linalg.norm(x - x[2], axis=1)
+    nearest = vectors.neighbours("king", 1, measure="euclidean", include_inputs=True)[0]
+    assert (nearest.word, nearest.similarity) == ("king", 0.0)
+    assert vectors.neighbours("king", 1, measure="euclidean")[0].similarity == pytest.approx(
+        sorted(apart)[-2], abs=1e-6
+    )
+
+
+def test_cosines_do_not_depend_on_length_and_zeros_are_like_nothing():
+    table = made({"a": [1, 2], "b": [3e4, 6e4], "z": [0, 0]})
+    assert table.similarity("a", "b") == pytest.approx(1.0, abs=1e-6)
+    assert table.similarity("a", "z") == table.similarity("z", "z") == 0.0
+    assert [near.word for near in table.neighbours("z")] == ["a", "b"]
+
+
+def test_the_odd_one_out(vectors):
+    assert vectors.odd_one_out(["orange", "queen", "apple"])[0].word == "queen"
+    with pytest.raises(ConfigError, match="only be odd among several"):
+        vectors.odd_one_out(["king"])
+
+
+def test_an_unknown_word_is_told_its_nearest_spellings(vectors):
+    with pytest.raises(
+        ConfigError, match=r"no vector of 'quean' among 6 words\. Did you mean 'queen'"
+    ):
+        vectors.neighbours("quean")
+    assert vectors.row("King") == 2
+    assert "quean" not in vectors
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_what_is_written_is_read_to_the_bit(form, tmp_path):
+    chance = np.random.default_rng(1)
+    words = [f"w{k}é" for k in range(50)]
+    table = unrolled.WordVectors(words, chance.normal(size=(50, 7)).astype(np.float32))
+    path = tmp_path / "v"
+    path.write_bytes(b"".join(WRITERS[form](table.words, table.vectors)))
+    again = unrolled.WordVectors.load(path)
+    assert [*again.words] == words
+    assert np.array_equal(again.vectors, table.vectors)
+    assert len(unrolled.WordVectors.load(path, limit=3)) == 3
+
+
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_gensim_reads_what_we_write_and_we_read_what_it_wrote(form, vectors, tmp_path):
+    models = pytest.importorskip("gensim.models")
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.write_bytes(b"".join(WRITERS[form](vectors.words, vectors.vectors)))
+    read = models.KeyedVectors.load_word2vec_format(str(ours), binary=form == "binary")
+    assert np.array_equal(read.vectors, vectors.vectors)
+    read.save_word2vec_format(str(theirs), binary=form == "binary")
+    assert np.allclose(unrolled.WordVectors.load(theirs).vectors, vectors.vectors, atol=1e-7)
+
+
+def test_words_with_spaces_are_not_written():
+    table = made({"a b": [1.0, 2.0]})
+    with pytest.raises(ConfigError, match="'a b' is empty or holds white space"):
+        b"".join(WRITERS["text"](table.words, table.vectors))
+
+
+def test_analogies_are_judged_by_section(vectors, tmp_path):
+    path = tmp_path / "questions.txt"
+    path.write_text(
+        ": royal\nman king woman queen\nWoman Queen Man King\nman king boy prince\n"
+        ": fruit\nking apple queen orange\nking apple queen man\n"
+    )
+    rows = {row.name: row for row in judge(vectors, path)}
+    assert (rows["royal"].known, rows["royal"].of, rows["royal"].found.value) == (2, 3, 1.0)
+    assert (rows["fruit"].known, rows["all"].known, rows["all"].of) == (2, 4, 5)
+
+
+def test_likeness_is_judged_by_rank(vectors, tmp_path):
+    from scipy.stats import spearmanr
+
+    pairs = [
+        ("king", "queen", 8),
+        ("king", "apple", 1),
+        ("man", "woman", 7),
+        ("apple", "orange", 9),
+    ]
+    path = tmp_path / "pairs.csv"
+    lines = ["word1,word2,score", *(f"{a},{b},{s}" for a, b, s in pairs), "king,duke,5"]
+    path.write_text("\n".join(lines))
+    (row,) = judge(vectors, path)
+    expected = spearmanr([vectors.similarity(a, b) for a, b, _ in pairs], [s for *_, s in pairs])[0]
+    assert (row.known, row.of) == (4, 5)
+    assert row.found.value == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (": s\na b c\n", "line 2: has 3 words, but must have four"),
+        ("king queen 3\nking queen\n", "line 2: must hold two words and a number"),
+        ("\n", "holds no question"),
+    ],
+)
+def test_questions_that_are_none_are_refused(text, problem, file, tmp_path, capsys):
+    (tmp_path / "q").write_text(text)
+    assert main(["vectors", "evaluate", str(file), str(tmp_path / "q")]) == 3
+    assert problem in capsys.readouterr().err
+
+
+def test_the_commands(file, tmp_path, capsys):
+    def said(*arguments):
+        assert main(["vectors", *map(str, arguments)]) == 0
+        return capsys.readouterr().out
+
+    assert said("analogy", file, "man", "king", "woman").split()[0] == "queen"
+    assert said("odd-one-out", file, "orange", "queen", "apple").split()[0] == "queen"
+    found = json.loads(said("neighbours", file, "king", "--top", 2, "--json"))["found"]
+    assert {near["word"] for near in found} == {"man", "queen"}
+    said("convert", file, tmp_path / "b.bin", "--format", "binary")
+    assert said("neighbours", tmp_path / "b.bin", "king") == said("neighbours", file, "king")
+    (tmp_path / "q").write_text("man king woman queen\n")
+    scores = json.loads(said("evaluate", file, tmp_path / "q", "--json"))["scores"]
+    assert scores[0]["value"] == 1.0
+    assert main(["vectors", "neighbours", str(file), "kin"]) == 2
+    assert "Did you mean 'king'" in capsys.readouterr().err
+    assert main(["vectors", "neighbours", str(file), "king", "--measure", "x"]) == 2
+    assert main(["vectors", "convert", str(file), str(tmp_path / "c"), "--format", "x"]) == 2
+
+
+@pytest.mark.trains
+@pytest.mark.arithmetic
+def test_a_model_folder_is_asked_like_a_file(tmp_path, capsys):
+    (tmp_path / "t").write_text("a rat ate some cheese and ran\n" * 7)
+    out = tmp_path / "m"
+    model = unrolled.train("embed", train=tmp_path / "t", out=out, epochs=1)
+    table = unrolled.WordVectors.load(out)
+    assert np.array_equal(table.vectors, model.vectors.vectors)
+    assert main(["vectors", "convert", str(out), str(tmp_path / "v.txt")]) == 0
+    assert np.array_equal(unrolled.WordVectors.load(tmp_path / "v.txt").vectors, table.vectors)
+    words = (out / "words.json").read_bytes()
+    (out / "words.json").write_bytes(words.replace(b"rat", b"cat"))
+    assert main(["vectors", "neighbours", str(out), "rat"]) == 4
