@@ -9,7 +9,7 @@ PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test quick test-portable fuzz check bench sanitize settings format clean
+.PHONY: help demo test quick test-portable fuzz check bench sanitize settings format clean rows
 
 help: ## show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ bench: .venv/runtime.stamp ## run every benchmark
 
 sanitize: ## run the C++ tests under the sanitisers
 	csrc/tests/run.sh build/sanitize
+
+rows: .venv/runtime.stamp ## write docs/notes.md anew, and print what of the notes is not shown yet
+	.venv/bin/python tools/rows.py
 
 settings: .venv/runtime.stamp ## write docs/settings.md anew
 	.venv/bin/python tools/settings-page.py

@@ -44,6 +44,7 @@ def test_it_learns_the_text(model):
     assert nats < 0.85  # its lines have 0.72; a unigram model of this text pays 2.97
 
 
+@pytest.mark.row("B2")
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
@@ -61,6 +62,7 @@ def test_it_ranks_what_is_well_formed_first(model, better, worse):
     assert first.log_probability > second.log_probability + MARGIN
 
 
+@pytest.mark.row("B2")
 def test_it_orders_candidates(model):
     candidates = ["me had", "i has", "i had", "me have", "i have"]
     scores = model.score(candidates)
@@ -82,6 +84,7 @@ def test_it_writes_lines_of_its_text(model):
     assert sum(text in LINES for text in texts) >= 35
 
 
+@pytest.mark.row("I6")
 def test_it_writes_on_from_a_topic(model):
     texts = model.generate("the horse", count=20, seed=1)
     assert all(text.startswith("the horse ") for text in texts)

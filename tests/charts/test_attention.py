@@ -16,6 +16,7 @@ WEIGHTS = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.1, 0.7, 0.2], [0.125, 0.25, 0.
 # ------------------------------------------------------------------ the map
 
 
+@pytest.mark.row("Q11")
 def test_every_weight_is_a_cell_at_its_place_also_where_words_repeat():
     cells = rows(attention_map(WEIGHTS, SOURCE, TARGET), 0)
     table = np.full((3, 4), np.nan)
@@ -67,6 +68,7 @@ def test_narrow_words_are_level_and_others_slanted(word, angle):
 # ------------------------------------------------------------------ the links
 
 
+@pytest.mark.row("Q11")
 def test_links_are_the_weights_from_the_threshold_on():
     chart = alignment_links(WEIGHTS, SOURCE, TARGET, threshold=0.25)
     links = rows(chart, 0)

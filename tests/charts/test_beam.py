@@ -47,6 +47,7 @@ def test_every_node_is_a_box_with_its_numbers_in_the_order_given():
     assert boxes[0]["middle"] == (boxes[1]["middle"] + boxes[2]["middle"]) / 2
 
 
+@pytest.mark.row("Q10")
 def test_edges_lead_from_parent_to_child_and_the_best_way_is_thick():
     nodes = search(3, 6)
     chart = beam_tree(nodes)

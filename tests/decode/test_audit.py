@@ -9,6 +9,7 @@ from unrolled.errors import ConfigError
 pytestmark = pytest.mark.arithmetic
 
 
+@pytest.mark.row("J7", "M9")
 def test_the_printed_example_blames_the_model():
     assert verdict(7.21e-8, 1.09e-7) == "model"
     assert verdict(1.09e-7, 7.21e-8) == "search"
@@ -26,6 +27,7 @@ def test_shares_count_every_sentence_once():
     assert audit(reference, output, right) == Audit(0.2, 0.6, 0.2, 5)
 
 
+@pytest.mark.row("M9")
 def test_both_sides_are_normalised_by_length():
     reference, output = scored([-6.0], [6]), scored([-4.0], [2])
     wrong = np.array([False])
@@ -52,6 +54,7 @@ def test_nothing_to_audit_is_refused():
         audit(nothing, nothing, np.array([], dtype=bool))
 
 
+@pytest.mark.row("M5")
 def test_numbers_arrays_and_tensors_are_normalised_alike():
     log_p, lengths = [-1.0, -12.5, -3000.0], [1, 7, 1234]
     for alpha in (0.0, 0.7, 1.0):

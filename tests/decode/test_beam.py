@@ -67,6 +67,7 @@ def test_two_beginnings_find_what_greedy_search_misses():
     assert math.exp(best.log_probability) == pytest.approx(0.4 * 0.9, rel=1e-6)
 
 
+@pytest.mark.row("M1")
 @pytest.mark.parametrize("stop", [*STOPS, "ahead"])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -101,6 +102,7 @@ def test_a_width_that_prunes_nothing_finds_all_in_order(alpha, V, T):
         assert_same(plain(found), plain(everything))
 
 
+@pytest.mark.row("M3")
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize(("V", "T"), [(2, 5), (3, 4), (4, 3), (5, 4)])
 def test_a_width_that_prunes_no_beginning_finds_the_highest_score(alpha, V, T):
@@ -173,6 +175,7 @@ def test_banned_tokens_are_never_written():
 # ------------------------------------------------------------------ batches
 
 
+@pytest.mark.row("M3")
 @pytest.mark.parametrize("stop", [*STOPS, "ahead"])
 def test_a_sentence_gets_the_same_alone_and_in_any_company(stop):
     model = Hashed(9, seed=10)
@@ -186,6 +189,7 @@ def test_a_sentence_gets_the_same_alone_and_in_any_company(stop):
     assert mixed == [together[i] for i in order.tolist()]
 
 
+@pytest.mark.row("M3")
 def test_every_step_expands_all_continuations_of_the_beam():
     model = Watched(1000, seed=11, width=3)
     state, first = started(model, [4])
@@ -301,6 +305,7 @@ def test_stopping_at_a_count_can_miss_what_the_other_rules_find():
     assert best("ahead") == best("best") == best("limit") == [1, 1]
 
 
+@pytest.mark.row("M11")
 def test_what_reaches_the_limit_before_its_end_is_flagged_and_comes_last():
     model = Listed({(): {0: 0.01, 1: 0.99}, (1,): {1: 1.0}, (1, 1): {1: 1.0}}, V=3)
 

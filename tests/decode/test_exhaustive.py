@@ -10,6 +10,7 @@ from unrolled.errors import ConfigError
 pytestmark = pytest.mark.arithmetic
 
 
+@pytest.mark.row("M2")
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize(("V", "T"), [(1, 3), (2, 1), (2, 6), (3, 4), (5, 3), (4, 5)])
 def test_it_finds_what_trying_each_sequence_by_itself_finds(V, T, alpha):

@@ -73,6 +73,7 @@ def test_banned_tokens_are_never_drawn():
     assert chi_squared(draw(20_000, banned=(3, 0)), [0, 0.4, 0.6, 0]) < 6.63
 
 
+@pytest.mark.row("I2")
 def test_no_temperature_is_argmax_and_a_low_one_tends_to_it():
     assert set(draw(50, temperature=0.0).tolist()) == {3}
     assert set(draw(2000, temperature=0.02).tolist()) == {3}

@@ -69,6 +69,7 @@ def test_each_row_alone_gives_what_it_gives_among_others():
     assert together == alone
 
 
+@pytest.mark.row("M10")
 def test_draws_follow_the_distribution_over_sequences():
     model = Hashed(3, seed=4, sharpness=0.7)
     state, first = started(model, [5])
@@ -117,6 +118,7 @@ def test_a_seed_fixes_what_is_drawn_and_banned_tokens_are_not():
     assert {token for found in draw(1) for token in found.tokens} == {2, 3, 5}
 
 
+@pytest.mark.row("M7")
 def test_a_long_sequence_has_a_finite_score_where_the_product_is_zero():
     (found,) = greedy(
         Steady(50, 10_000, torch.float32),

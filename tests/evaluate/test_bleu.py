@@ -32,6 +32,7 @@ def sacrebleu_of(hypotheses, references, orders=4):
 # ------------------------------------------------------------------ the worked example
 
 
+@pytest.mark.row("N3")
 def test_the_example_is_clipped_by_the_most_in_one_reference():
     steps = explain(CANDIDATE, REFERENCES)
     assert steps.ngrams[0] == (
@@ -46,6 +47,7 @@ def test_the_example_is_clipped_by_the_most_in_one_reference():
     assert [precision.found for precision in steps.bleu.precisions] == [7, 5, 2, 1]
 
 
+@pytest.mark.row("N4")
 def test_the_examples_bleu():
     bleu = explain(CANDIDATE, REFERENCES).bleu
     assert (bleu.candidate_length, bleu.reference_length, bleu.brevity_penalty) == (7, 7, 1.0)
@@ -77,6 +79,7 @@ def random_corpus(generator):
     return hypotheses, references
 
 
+@pytest.mark.row("N4", "N6")
 def test_random_corpora_get_sacrebleus_numbers():
     generator = np.random.default_rng(0)
     values, lengths = [], []
@@ -122,11 +125,13 @@ def test_a_candidate_equal_to_a_reference_has_one():
     assert explain(list("abcd"), [["z"], list("abcd")]).bleu.value == 1.0
 
 
+@pytest.mark.row("N6")
 @pytest.mark.parametrize("candidate", [[], ["a"], ["z"], list("zyxwv"), list("azbzcz")])
 def test_an_order_without_a_match_makes_bleu_zero(candidate):
     assert explain(candidate, [list("abcde")]).bleu.value == 0.0
 
 
+@pytest.mark.row("N5")
 def test_the_penalty_is_one_from_equal_length_on_and_zero_for_nothing():
     reference = [list("abcd")]
     penalties = [explain(["a"] * c, reference).bleu.brevity_penalty for c in (0, 1, 3, 4, 5)]

@@ -17,12 +17,14 @@ def scores(nats, tokens, counted=COUNTED):
     return perplexity_scores(np.array(nats, float), np.array(tokens), counted)
 
 
+@pytest.mark.row("N2")
 def test_perplexity_of_a_uniform_choice_among_ten_is_ten():
     values = scores([5 * math.log(10), 3 * math.log(10), 2 * math.log(10)], [5, 3, 2])
     assert named(values, "perplexity").value == pytest.approx(10.0, rel=1e-14)
     assert 2 ** math.log(10) == pytest.approx(4.93, abs=0.01)  # the power of 2 needs bits
 
 
+@pytest.mark.row("N2")
 def test_three_forms_of_perplexity_agree():
     probabilities = np.array([0.5, 0.1, 0.25, 0.03])
     nats = -np.log(probabilities)
@@ -31,6 +33,7 @@ def test_three_forms_of_perplexity_agree():
     assert value == pytest.approx(2 ** np.mean(-np.log2(probabilities)), rel=1e-14)
 
 
+@pytest.mark.row("N1")
 def test_the_mean_is_over_tokens_not_over_lines():
     assert named(scores([9.0, 1.0, 0.0], [1, 8, 1]), "cross_entropy").value == 1.0
 

@@ -71,11 +71,13 @@ def test_recall_is_told_by_kind():
     assert found.error_rate == pytest.approx(1 - 8 / 10)
 
 
+@pytest.mark.row("L14")
 def test_a_copy_is_looked_at_along_the_diagonals():
     for shares in diagonals(pairs=900, epochs=8, seeds=(1,)).values():
         assert shares[0] >= 0.95
 
 
+@pytest.mark.row("L15")
 def test_attention_finds_links_that_a_straight_line_does_not():
     found = alignments(pairs=900, epochs=10, seed=1)
     attended, straight = found["attention"], found["straight line"]

@@ -30,6 +30,7 @@ def test_every_variant_of_every_cell_is_there():
     assert len(EVERY) == 5 + 6 + 6
 
 
+@pytest.mark.row("F7", "F8", "F10", "F11")
 @pytest.mark.parametrize("variant", EVERY)
 def test_five_ways_give_one_gradient(variant):
     found = ways(small_run(TEXT, variant, hidden=3, seed=1))
@@ -40,6 +41,7 @@ def test_five_ways_give_one_gradient(variant):
     assert found["the layer as it runs"] < 1e-12
 
 
+@pytest.mark.row("G1")
 @pytest.mark.parametrize("variant", EVERY)
 def test_a_factor_is_the_jacobian_of_its_step(variant):
     run = small_run(TEXT, variant, hidden=3, seed=2)
@@ -81,6 +83,7 @@ def test_truncation_leaves_out_what_is_farther_back():
     np.testing.assert_allclose(one, alone, rtol=1e-12)
 
 
+@pytest.mark.row("G11", "Q8")
 def test_the_heat_map_is_that_of_autograd():
     """‖∂L_t/∂h_k‖ by torch, a row at a time; nothing of a loss reaches a later state."""
     run = small_run("abcab", "gru", hidden=3, seed=1)
@@ -112,6 +115,7 @@ def test_what_cannot_be_run(text, cell, message):
         small_run(text, cell, hidden=2, seed=1)
 
 
+@pytest.mark.row("F12")
 def test_factors_are_printed_and_multiply_to_the_product():
     shown = Shown(small_run("abca", "rnn", hidden=2, seed=1))
     found = shown.as_json()
@@ -127,6 +131,7 @@ def test_factors_are_printed_and_multiply_to_the_product():
 # ------------------------------------------------------------------ the net of three layers
 
 
+@pytest.mark.row("F1")
 def test_values_and_adjoints_equal_autograd():
     net = small_net()
     tensors = {name: torch.tensor(value, requires_grad=True) for name, value in net.weights.items()}
@@ -146,6 +151,7 @@ def test_values_and_adjoints_equal_autograd():
     assert float(forward_values["L"]) == pytest.approx(loss.item())
 
 
+@pytest.mark.row("Q3")
 def test_the_graph_has_every_node_once_and_made_of_earlier_ones():
     nodes = graph(small_net())
     names = [node.name for node in nodes]

@@ -23,6 +23,7 @@ def example(name):
     return module, layer, w, state
 
 
+@pytest.mark.row("I4")
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_equal_finite_differences(name):
     module, _, w, state = example(name)

@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 IDS = [0, 2, 1, 1, 3, 0, 2, 4, 4, 1]
 
 
+@pytest.mark.row("F8", "I4")
 def test_gradients_equal_finite_differences():
     w = {name: value * 5 for name, value in init(5, 4).items()}  # far from linear
     h = np.random.default_rng(1).standard_normal(4)

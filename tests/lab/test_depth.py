@@ -7,6 +7,7 @@ from unrolled.lab.depth import depth
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
+@pytest.mark.row("H3")
 def test_dropout_closes_the_gap_that_training_opens():
     found = depth(layers=(1,), widths=(64,), dropouts=(0.0, 0.5), epochs=60, characters=2500)
     gaps = {fit.dropout: fit.gap for fit in found.fits}

@@ -14,6 +14,7 @@ def test_what_is_said_at_each_word(delay, said):
     assert WAIT == "-"
 
 
+@pytest.mark.row("J14")
 def test_a_word_can_be_said_late_but_not_before_it_is_heard():
     found = delayed_copy((-1, 1), symbols=5, length=12, sentences=240, epochs=10)
     assert found[1] > 0.99

@@ -32,6 +32,7 @@ def flows():
     return {name: flow(KINDS[name], hidden=16, steps=101, seed=1) for name in names}
 
 
+@pytest.mark.row("G4", "R2")
 def test_gradients_of_a_plain_network_vanish_and_those_of_an_open_lstm_do_not(flows):
     for name in ("rnn sigmoid", "rnn tanh"):
         assert flows[name].norms[100] < 1e-12 * flows[name].norms[0]
@@ -41,16 +42,19 @@ def test_gradients_of_a_plain_network_vanish_and_those_of_an_open_lstm_do_not(fl
     assert flows["lstm f=σ(0)"].norms[100] < 1e-12
 
 
+@pytest.mark.row("G2")
 def test_no_gradient_passes_its_bound(flows):
     for found in flows.values():
         assert (found.norms <= found.bounds * (1.0 + 1e-9)).all()
 
 
+@pytest.mark.row("G3")
 def test_a_linear_network_has_the_slope_of_its_spectral_radius(flows):
     linear = flows["rnn linear"]
     assert linear.slope == pytest.approx(linear.radius, rel=0.02)
 
 
+@pytest.mark.row("R3")
 def test_half_lives_are_those_of_the_forget_gates(flows):
     assert half_life(0.0) == pytest.approx(1.0)
     assert half_life(1.0) == pytest.approx(np.log(0.5) / np.log(1 / (1 + np.exp(-1))))
@@ -186,6 +190,7 @@ def test_minimal_pairs_are_judged(counts, tmp_path):
     assert 0.0 <= every.low <= 0.5 <= every.high <= 1.0
 
 
+@pytest.mark.row("G13")
 def test_pairs_by_template_and_by_attractors(counts, tmp_path):
     path = tmp_path / "pairs.tsv"
     rows = [
@@ -243,6 +248,7 @@ def test_what_no_gradient_can_be_taken_of_is_refused(model, counts):
 # ------------------------------------------------------------------ memory
 
 
+@pytest.mark.row("G12")
 def test_a_memory_is_learned_where_a_window_is_at_chance():
     found = memory("agreement", longest=20, hidden=24, updates=150)
     assert found.distances == (2, 5, 10, 20)
@@ -296,6 +302,7 @@ def test_the_gradient_of_the_surface_equals_differences():
         np.testing.assert_allclose(gradient(*place), numeric, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.row("G7", "Q6")
 def test_clipped_descent_ends_lower_from_the_same_start():
     found = clipping()
     assert found.plain[0] == found.clipped[0]
@@ -307,6 +314,7 @@ def test_clipped_descent_ends_lower_from_the_same_start():
     assert found.chart().to_dict()
 
 
+@pytest.mark.row("G9", "G10")
 def test_little_reaches_the_first_of_seven_sigmoid_layers():
     found = layers(updates=100).courses
     means = {name: float(np.mean(course.first)) for name, course in found.items()}
@@ -315,6 +323,7 @@ def test_little_reaches_the_first_of_seven_sigmoid_layers():
     assert found["relu"].accuracy > 0.5
 
 
+@pytest.mark.row("Q16")
 def test_curves_of_activations_have_their_slopes():
     found = activation_curves()
     x = np.linspace(-5.0, 5.0, 51)

@@ -45,6 +45,7 @@ def test_accuracies_are_those_of_an_evaluation():
     assert accuracies(said, lines) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.row("K1")
 def test_one_shared_stack_learns_less_than_separate_weights():
     small = {"model.hidden_size": 32, "train.batch_tokens": 128}
     kinds = {name: {**EXTENSIONS[name], **small} for name in (SHARED, SEPARATE)}
@@ -55,6 +56,7 @@ def test_one_shared_stack_learns_less_than_separate_weights():
     assert shared.updates == separate.updates
 
 
+@pytest.mark.row("H7")
 def test_every_extension_runs_and_is_the_same_for_the_same_seed():
     found = extensions(FEW, epochs=1, seeds=(3,))
     assert found.keys() == EXTENSIONS.keys()
@@ -66,6 +68,7 @@ def test_every_extension_runs_and_is_the_same_for_the_same_seed():
     assert parameters[0] < parameters[1] < parameters[3] < min(parameters[4:6])
 
 
+@pytest.mark.row("H10", "R10")
 def test_a_reversed_source_is_learned_in_fewer_updates():
     found = source_reversal(SMALL, goal=0.6, epochs=40, seeds=(1,))
     (plain,), (turned,) = found.values()
@@ -77,6 +80,7 @@ def test_a_goal_that_is_not_reached_has_no_number_of_updates():
     assert found == {"as it stands": [None], "reversed": [None]}
 
 
+@pytest.mark.row("K5", "R6")
 def test_long_sources_need_attention():
     models = attention_models(SHORT, epochs=14, seed=1)
     curves = length_curves(models, (3, 6, 9), toy=SHORT)
@@ -86,6 +90,7 @@ def test_long_sources_need_attention():
     assert bottleneck[0] - 0.1 > bottleneck[1] > bottleneck[2] + 0.1
 
 
+@pytest.mark.row("L16")
 def test_attention_is_a_short_way_for_the_gradient():
     models = attention_models(epochs=None, seed=1)
     for length in (10, 20):
@@ -96,6 +101,7 @@ def test_attention_is_a_short_way_for_the_gradient():
         assert bottleneck[0] < 0.7**length * bottleneck[-1]
 
 
+@pytest.mark.row("L16")
 @pytest.mark.parametrize("attends", [True, False])
 def test_state_gradients_equal_finite_differences(attends):
     changes = ATTENTIONS["with attention" if attends else "without attention"]

@@ -24,6 +24,7 @@ def test_nothing_near_the_last_word_tells_which_it_is():
     assert corpus(50, seed=3) != corpus(50, seed=4)
 
 
+@pytest.mark.row("B12")
 def test_a_short_window_is_at_chance_and_a_memory_is_not(tmp_path):
     found = window_limit(tmp_path)
     assert found.keys() == {*NEAR, *FAR}

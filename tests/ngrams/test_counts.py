@@ -40,6 +40,7 @@ def as_words(grams, vocabulary):
     return found
 
 
+@pytest.mark.row("B3")
 def test_a_sentence_has_one_n_gram_less_of_each_order():
     """4 unigrams, 3 bigrams, 2 trigrams, 1 four-gram, when <s> and </s> are left out."""
     vocabulary, ids = encoded([LINE])

@@ -81,6 +81,7 @@ def test_pruned_probabilities_are_those_of_the_formulas(smoothing, order):
             assert found[word] == pytest.approx(formulas(word, context), rel=1e-10)
 
 
+@pytest.mark.row("B1", "B5", "B6", "B7")
 @pytest.mark.parametrize("smoothing", NORMALISED)
 @pytest.mark.parametrize("level", ["word", "char"])
 def test_chances_sum_to_one_after_seen_and_unseen_contexts(smoothing, level):
@@ -97,6 +98,7 @@ def test_chances_sum_to_one_after_seen_and_unseen_contexts(smoothing, level):
             assert math.fsum(step(model, *given).values()) == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.row("B5")
 def test_the_worked_example_is_exact():
     """Of 1000 "students opened their", 400 go on with books and 100 with exams."""
     lines = ["students opened their books"] * 400 + ["students opened their exams"] * 100
@@ -109,18 +111,21 @@ def test_the_worked_example_is_exact():
     assert (found["books"], found["exams"]) == pytest.approx((0.4, 0.1), rel=1e-15)
 
 
+@pytest.mark.row("B5")
 def test_a_word_that_ends_a_line_counts_as_a_context():
     """Of "a b a" half of what follows a would be lost if the line's end did not count."""
     found = step(counted(["a b a"], 2, "mle"), "a")
     assert (found["b"], found["</s>"]) == (0.5, 0.5)
 
 
+@pytest.mark.row("B7")
 def test_an_unseen_context_gives_way_to_the_longest_seen_one():
     model = counted(["a b c", "d b e", "d f"], 4, "mle")
     assert step(model, "f", "d", "b") == step(model, "d", "b") != step(model, "b")
     assert step(model, "c", "c", "b") == step(model, "b")
 
 
+@pytest.mark.row("B6")
 def test_add_delta_goes_from_counts_to_equal_chances():
     lines = random_lines(5)
     least, most = counted(lines, 2, "add", delta=1e-9), counted(lines, 2, "add", delta=1e9)
@@ -131,6 +136,7 @@ def test_add_delta_goes_from_counts_to_equal_chances():
     assert min(step(least, "a")[word] for word in (*WORDS, "<unk>", "</s>")) > 0.0
 
 
+@pytest.mark.row("B6")
 def test_add_delta_has_delta_v_in_its_denominator():
     """a and b follow x; c never does. V is a, b, c, x, </s> and <unk>."""
     found = step(counted(["x a", "x b", "x a", "c"], 2, "add", delta=1.0), "x")
@@ -138,6 +144,7 @@ def test_add_delta_has_delta_v_in_its_denominator():
     assert found["c"] == pytest.approx(1 / 9)
 
 
+@pytest.mark.row("B7")
 def test_stupid_scores_sum_to_anything():
     model = counted(random_lines(4), 3, "stupid")
     log_p = [score.log_probability for score in model.score(["a b", "b a", "f f f"])]

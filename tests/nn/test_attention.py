@@ -41,6 +41,7 @@ def formula(how, p, s, h, place):
     return p["weight"][place] @ s
 
 
+@pytest.mark.row("L1")
 @pytest.mark.parametrize("how", SCORES)
 def test_it_is_the_formula_row_by_row(how):
     attention, (s, h) = made(how), inputs()
@@ -67,6 +68,7 @@ def test_gradients_equal_finite_differences(how):
     assert torch.autograd.gradcheck(run, (s, h, *attention.parameters()), atol=1e-7, rtol=1e-6)
 
 
+@pytest.mark.row("L1", "L2")
 @pytest.mark.parametrize("how", SCORES)
 def test_weights_sum_to_one_and_contexts_lie_between_the_values(how):
     attention, (s, h) = made(how), inputs()
@@ -86,6 +88,7 @@ def test_padding_gets_no_gradient():
     assert (gradient[~BEYOND] != 0).all()
 
 
+@pytest.mark.row("L5")
 def test_concat_is_additive_with_both_matrices_side_by_side():
     (s, h), additive, concat = inputs(), made("additive"), made("concat")
     with torch.no_grad():
@@ -95,6 +98,7 @@ def test_concat_is_additive_with_both_matrices_side_by_side():
     torch.testing.assert_close(one, other, rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.row("L7")
 def test_general_with_the_identity_is_dot():
     (s, h), general, dot = inputs(), made("general"), made("dot")
     with torch.no_grad():
@@ -103,6 +107,7 @@ def test_general_with_the_identity_is_dot():
     torch.testing.assert_close(one, other)
 
 
+@pytest.mark.row("L7", "L8")
 def test_reduced_is_general_of_low_rank_with_fewer_parameters():
     s, h = inputs(6, 8)
     reduced, general = made("reduced", 6, 8, size=2), made("general", 6, 8)
@@ -113,6 +118,7 @@ def test_reduced_is_general_of_low_rank_with_fewer_parameters():
     assert sum(p.numel() for p in reduced.parameters()) == 2 * (6 + 8)
 
 
+@pytest.mark.row("L10")
 def test_scaled_scores_of_unit_variance_have_unit_variance():
     torch.manual_seed(0)
     attention = Attention("scaled", 512, 512)
@@ -120,6 +126,7 @@ def test_scaled_scores_of_unit_variance_have_unit_variance():
     assert scores.var().item() == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.row("L11")
 def test_cosine_scores_do_not_see_length():
     attention, (s, h) = made("cosine"), inputs()
     scores = attention.score(s, attention.score.keys(h))
@@ -127,6 +134,7 @@ def test_cosine_scores_do_not_see_length():
     torch.testing.assert_close(attention.score(100 * s, attention.score.keys(h / 100)), scores)
 
 
+@pytest.mark.row("L12")
 def test_location_looks_at_places_not_at_what_stands_there():
     attention, (s, h) = made("location"), inputs()
     _, weights = attention(s, attention.remember(h, BEYOND))
@@ -134,12 +142,14 @@ def test_location_looks_at_places_not_at_what_stands_there():
     assert torch.equal(weights, others)
 
 
+@pytest.mark.row("L12")
 def test_location_knows_its_places_only():
     attention, (s, h) = made("location", span=4), inputs()
     with pytest.raises(ConfigError, match=r"a source has 5 tokens, but .* knows 4 places"):
         attention(s, attention.remember(h, BEYOND))
 
 
+@pytest.mark.row("L9")
 @pytest.mark.parametrize("how", ["dot", "scaled", "cosine"])
 def test_a_product_of_unlike_sizes_is_refused(how):
     with pytest.raises(ConfigError, match=f'{how} attention compares .* 6 .* 8.*"general"'):

@@ -43,6 +43,7 @@ def gated(i: float, f: float, o: float) -> Weights:
 OPEN, SHUT = 1000.0, -1000.0
 
 
+@pytest.mark.row("D14")
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_open_forget_and_shut_input_gate_keep_the_cell_exactly_for_1000_steps(output):
     cell, weights = LSTMCell(output), gated(i=SHUT, f=OPEN, o=0.0)
@@ -52,6 +53,7 @@ def test_open_forget_and_shut_input_gate_keep_the_cell_exactly_for_1000_steps(ou
     assert torch.equal(state[1], start[1])
 
 
+@pytest.mark.row("D14")
 def test_shut_forget_gate_erases_the_cell_in_one_step():
     weights = gated(i=SHUT, f=SHUT, o=OPEN)
     h, c = step(LSTMCell(), random(B, E), random_state(LSTMCell()), weights)
@@ -77,6 +79,7 @@ def test_a_sigmoid_round_the_cell_would_forget():
     torch.testing.assert_close(squashed[1], torch.full_like(c, 0.659046), rtol=0, atol=1e-6)
 
 
+@pytest.mark.row("D11")
 def test_linear_output_may_exceed_one_and_tanh_may_not():
     weights, x = gated(i=OPEN, f=OPEN, o=OPEN), random(B, E)
     state = (random(B, H), torch.full((B, H), 7.0, dtype=torch.float64))
@@ -84,6 +87,7 @@ def test_linear_output_may_exceed_one_and_tanh_may_not():
     assert step(LSTMCell("tanh"), x, state, weights)[0].max() <= 1
 
 
+@pytest.mark.row("D12")
 @pytest.mark.parametrize("peephole", ["output", "full"])
 def test_zero_peepholes_give_the_plain_lstm(peephole):
     cell = LSTMCell(peephole=peephole)
@@ -93,6 +97,7 @@ def test_zero_peepholes_give_the_plain_lstm(peephole):
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-14)  # not the same operations
 
 
+@pytest.mark.row("D16")
 @pytest.mark.parametrize("reset", RESETS)
 @pytest.mark.parametrize(("source", "target"), [("keep", "write"), ("write", "keep")])
 def test_update_conventions_convert_exactly(reset, source, target):
@@ -127,6 +132,7 @@ def keras_gru(x, h, kernel, recurrent, bias):
     return h
 
 
+@pytest.mark.row("D17")
 @pytest.mark.parametrize("update", UPDATES)
 def test_reset_before_is_keras_without_reset_after(update):
     T, keeps = 6, GRUCell("before")
@@ -163,6 +169,7 @@ def test_resets_agree_for_a_diagonal_matrix_and_differ_otherwise():
     torch.testing.assert_close(before, after, rtol=0, atol=1e-14)
 
 
+@pytest.mark.row("D18")
 @pytest.mark.parametrize("update", UPDATES)
 def test_without_reset_is_reset_before_with_an_open_gate(update):
     cell = GRUCell("before", update)

@@ -45,6 +45,7 @@ def by_gate(weights: Weights, gates: int):
     return from_input, from_state
 
 
+@pytest.mark.row("D2", "D19")
 @pytest.mark.parametrize(
     ("name", "phi"),
     [
@@ -63,6 +64,7 @@ def test_rnn_follows_its_equation(name, phi):
     torch.testing.assert_close(step(cell, x, (h,), weights)[0], expected, rtol=0, atol=1e-14)
 
 
+@pytest.mark.row("D9")
 @pytest.mark.parametrize("peephole", PEEPHOLES)
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_lstm_follows_its_equations(output, peephole):
@@ -84,6 +86,7 @@ def test_lstm_follows_its_equations(output, peephole):
     torch.testing.assert_close(got_c, c_next, rtol=0, atol=1e-14)
 
 
+@pytest.mark.row("D15")
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("reset", RESETS)
 def test_gru_follows_its_equations(reset, update):
@@ -101,6 +104,7 @@ def test_gru_follows_its_equations(reset, update):
     torch.testing.assert_close(step(cell, x, (h,), weights)[0], expected, rtol=0, atol=1e-14)
 
 
+@pytest.mark.row("D10")
 @pytest.mark.parametrize("cell", VARIANTS, ids=str)
 def test_no_bias_equals_zero_bias(cell):
     weights, state, x = random_weights(cell), random_state(cell), random(B, E)
@@ -124,6 +128,7 @@ def integers(*shape: int) -> Tensor:
     return torch.randint(-3, 4, shape, dtype=torch.float64)
 
 
+@pytest.mark.row("D5")
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_one_matrix_on_state_and_input_joined_is_the_same_recurrence(name):
     weights, h, x = Weights(integers(H, E), integers(H, H)), integers(B, H), integers(B, E)
@@ -132,6 +137,7 @@ def test_one_matrix_on_state_and_input_joined_is_the_same_recurrence(name):
     assert torch.equal(step(RNNCell(name), x, (h,), weights)[0], expected)
 
 
+@pytest.mark.row("D7")
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_row_vectors_times_transposed_matrices_are_the_same_recurrence(name):
     W, U, h, x = integers(H, E), integers(H, H), integers(H), integers(E)
@@ -140,6 +146,7 @@ def test_row_vectors_times_transposed_matrices_are_the_same_recurrence(name):
     torch.testing.assert_close(row, column, rtol=1e-15, atol=0)  # two calls of one function
 
 
+@pytest.mark.row("D6")
 def test_plain_numpy_loop_gives_the_same_outputs():
     rng = np.random.default_rng(0)
     T, inputs, units = 100, 32, 64
@@ -159,6 +166,7 @@ def test_plain_numpy_loop_gives_the_same_outputs():
         np.testing.assert_allclose(h[0][0].numpy(), printed[t], rtol=0, atol=1e-13)
 
 
+@pytest.mark.row("D2")
 @pytest.mark.parametrize(
     ("name", "low", "high"), [("tanh", -1, 1), ("sigmoid", 0, 1), ("relu", 0, torch.inf)]
 )
@@ -169,6 +177,7 @@ def test_states_stay_in_the_range_of_their_activation(name, low, high):
     assert h.max() <= high
 
 
+@pytest.mark.row("D19")
 @pytest.mark.parametrize(
     ("name", "values", "slopes"),
     [

@@ -39,6 +39,7 @@ def check_gradients(
         assert error < 1e-6, f"{name}: relative error {error:.1e}"
 
 
+@pytest.mark.row("D8")
 @every_variant
 def test_gradients_of_three_ragged_bidirectional_layers_with_learned_start(cell):
     net = build(2, 2, cell=cell, layers=3, bidirectional=True, first_state="learned")

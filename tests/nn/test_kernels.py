@@ -82,6 +82,7 @@ def test_nan_goes_where_it_goes_by_the_equations(cell, dtype):
                 )
 
 
+@pytest.mark.row("F10")
 @every_type
 @every_variant
 @pytest.mark.parametrize(("H", "E"), [(1, 7), (3, 1), (7, 33), (33, 65), (65, 3)])
@@ -344,6 +345,7 @@ def test_a_changed_input_is_noticed_before_the_way_back():
         y.sum().backward()
 
 
+@pytest.mark.row("D4", "F10")
 @every_variant
 def test_finite_differences(cell):
     net = network(cell, 2, 3, torch.float64, bidirectional=True)

@@ -32,6 +32,7 @@ def test_value_and_gradients_equal_torch(N, V, H, upstream):
         torch.testing.assert_close(g, e, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.row("F5", "F6")
 def test_gradients_equal_finite_differences():
     hidden, weight, bias, targets = inputs(4, 6, 3)
     assert torch.autograd.gradcheck(
@@ -39,11 +40,13 @@ def test_gradients_equal_finite_differences():
     )
 
 
+@pytest.mark.row("F3")
 def test_uniform_logits_cost_log_v():
     nats = summed_nats(torch.zeros(3, 2), torch.zeros(10, 2), torch.zeros(10), torch.arange(3))
     torch.testing.assert_close(nats, 3 * torch.tensor(10.0).log())
 
 
+@pytest.mark.row("D19")
 @pytest.mark.parametrize("scale", [1e3, 1e4])
 def test_huge_logits_stay_finite(scale):
     hidden, weight, bias, targets = inputs(8, 5, 3, scale=scale, dtype=torch.float32)
@@ -79,6 +82,7 @@ def chances(z):
     return (-token_nats(rows, torch.eye(V, dtype=z.dtype), nothing, torch.arange(V))).exp()
 
 
+@pytest.mark.row("F4")
 @pytest.mark.parametrize("way", [pytest.param("kernel", marks=needs_kernels), "torch"])
 def test_softmax_jacobian_rows_sum_to_zero_and_equal_formula_and_differences(way, monkeypatch):
     """∂ŷ_k/∂z_l = −ŷ_k ∂nats_k/∂z_l = ŷ_k (δ_kl − ŷ_l), from the layer's own gradients."""

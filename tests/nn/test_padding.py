@@ -60,6 +60,7 @@ def worst_difference(net: Recurrent, lengths: Tensor, junk: float, run: Run | No
     return float(torch.stack(gaps).max())
 
 
+@pytest.mark.row("A9")
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("cell", VARIANTS, ids=str)
@@ -69,6 +70,7 @@ def test_a_ragged_batch_equals_its_rows_alone(cell, bidirectional, layers):
         assert worst_difference(net, LENGTHS, junk) < 1e-10
 
 
+@pytest.mark.row("A11")
 @pytest.mark.parametrize(
     "cell", [RNNCell(), GRUCell(), LSTMCell(), LSTMCell(peephole="full")], ids=str
 )
@@ -154,6 +156,7 @@ def is_one_step_late(net: Recurrent) -> Run:
     return lambda x, lengths, state: net(x, (lengths + 1).clamp(max=x.size(1)), state)
 
 
+@pytest.mark.row("A9")
 @pytest.mark.parametrize("cell", [RNNCell(), GRUCell(), LSTMCell()], ids=str)
 @pytest.mark.parametrize(
     ("broken", "junk"),
@@ -175,6 +178,7 @@ def to_the_other_side(x: Tensor, lengths: Tensor) -> Tensor:
     return torch.stack([row.roll(len(row) - n, 0) for row, n in zip(x, lengths, strict=True)])
 
 
+@pytest.mark.row("A9")
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("cell", [RNNCell(), GRUCell(), LSTMCell()], ids=str)

@@ -18,6 +18,7 @@ def batch():
     return y.requires_grad_()
 
 
+@pytest.mark.row("E-i")
 @pytest.mark.parametrize("how", POOLS)
 def test_a_ragged_batch_equals_its_rows_one_by_one(how):
     y = batch()
@@ -41,6 +42,7 @@ def test_the_three_ways_on_numbers():
     assert pool(y, lengths, how="max").tolist() == [[3.0, 5.0]]
 
 
+@pytest.mark.row("E-i")
 def test_the_gradient_of_the_maximum_goes_to_its_place_alone():
     y = torch.tensor([[[1.0], [3.0], [2.0]]], requires_grad=True)
     pool(y, how="max").sum().backward()

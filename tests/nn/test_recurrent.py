@@ -28,6 +28,7 @@ def test_one_call_equals_single_steps(cell):
         assert_close(s, expected)
 
 
+@pytest.mark.row("E-l")
 @main_cells
 def test_chunks_with_carried_state_equal_one_long_run(cell):
     net = build(3, 4, cell=cell, layers=3)
@@ -40,6 +41,7 @@ def test_chunks_with_carried_state_equal_one_long_run(cell):
         assert_close(s, expected)
 
 
+@pytest.mark.row("E-l")
 @main_cells
 def test_nothing_is_remembered_between_calls(cell):
     net = build(3, 4, cell=cell, layers=2, bidirectional=True)
@@ -49,6 +51,7 @@ def test_nothing_is_remembered_between_calls(cell):
     assert torch.equal(net(x)[0], before)
 
 
+@pytest.mark.row("D1", "E-b")
 @main_cells
 def test_one_set_of_parameters_serves_every_step(cell):
     """The gradient of shared weights is the sum over the steps of what each step's copy would get;
@@ -68,6 +71,7 @@ def test_one_set_of_parameters_serves_every_step(cell):
         torch.testing.assert_close(sum(parts), parameter.grad, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.row("E-d")
 @every_variant
 def test_a_layer_reads_the_layer_below(cell):
     net = build(3, 4, cell=cell, layers=2)
@@ -84,6 +88,7 @@ def test_a_layer_reads_the_layer_below(cell):
         assert torch.equal(s, torch.cat([a, b]))
 
 
+@pytest.mark.row("E-e")
 @every_variant
 def test_only_two_directions_let_the_end_reach_the_beginning(cell):
     x = random(1, 5, 3)
@@ -113,6 +118,7 @@ def swap_directions(net: Recurrent) -> Recurrent:
     return swapped
 
 
+@pytest.mark.row("E-e")
 @every_variant
 @pytest.mark.parametrize(("layers", "combine"), [(1, "concat"), (3, "mean")])
 def test_reversed_input_and_swapped_directions_give_the_mirror_image(cell, layers, combine):
@@ -128,6 +134,7 @@ def test_reversed_input_and_swapped_directions_give_the_mirror_image(cell, layer
         assert_close(s.view(layers, 2, 2, 4).flip(1).flatten(0, 1), expected)
 
 
+@pytest.mark.row("E-g")
 @main_cells
 def test_mean_is_half_the_sum_of_the_two_directions(cell):
     concat = build(3, 4, cell=cell, bidirectional=True)
@@ -141,6 +148,7 @@ def test_mean_is_half_the_sum_of_the_two_directions(cell):
     assert (concat.output_size, mean.output_size) == (8, 4)
 
 
+@pytest.mark.row("E-m")
 @torch.no_grad()
 @pytest.mark.parametrize(
     ("layers", "bidirectional", "features", "states"),

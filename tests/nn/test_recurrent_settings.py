@@ -47,6 +47,7 @@ def test_peepholes_and_learned_starts_are_parameters(peephole, rows):
     assert values["h0"].shape == values["c0"].shape == (4, 7)
 
 
+@pytest.mark.row("D8")
 @main_cells
 def test_a_learned_start_begins_at_zero_and_is_used_by_every_row(cell):
     learned = Recurrent(3, 4, cell=cell, layers=2, first_state="learned", dtype=torch.float64)
@@ -89,6 +90,7 @@ def test_recurrent_matrices_start_orthogonal_or_as_identity(cell, init):
         assert torch.equal(block, eye) is (init == "identity")
 
 
+@pytest.mark.row("G8")
 @pytest.mark.parametrize(
     ("activation", "least", "most"), [("relu", 1, 1), ("sigmoid", 0, 0.25**50)]
 )
@@ -105,6 +107,7 @@ def test_identity_start_preserves_the_gradient_through_active_relu_units(activat
 # --- dropout -------------------------------------------------------------------------------------
 
 
+@pytest.mark.row("H3")
 @pytest.mark.parametrize("variational", [False, True])
 def test_dropout_scales_what_it_keeps_and_is_off_at_evaluation(variational):
     drop = Dropout(0.25, variational=variational)

@@ -35,6 +35,7 @@ def assert_close(got, expected):
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.row("E-c")
 def test_one_to_one_is_a_single_step():
     net, x = stack(), random(B, 1, E)
     y, (h, c) = net(x)
@@ -43,6 +44,7 @@ def test_one_to_one_is_a_single_step():
     assert_close((h[0], c[0]), last)
 
 
+@pytest.mark.row("E-c")
 def test_one_to_many_feeds_its_output_back():
     net, back = stack(), random(E, H)
     x, state = random(B, 1, E), None
@@ -56,6 +58,7 @@ def test_one_to_many_feeds_its_output_back():
     assert_close(torch.cat(outputs, dim=1), expected)
 
 
+@pytest.mark.row("E-c")
 def test_many_to_one_reads_the_last_state_of_each_row():
     net, x = stack(), random(B, T, E)
     _, (h, _) = net(x, LENGTHS)
@@ -64,11 +67,13 @@ def test_many_to_one_reads_the_last_state_of_each_row():
         assert_close(h[-1, row], last[0])
 
 
+@pytest.mark.row("E-c")
 def test_many_to_many_of_equal_length_has_an_output_for_each_input():
     net, x = stack(), random(B, T, E)
     assert_close(net(x)[0], one_by_one(net, x)[0])
 
 
+@pytest.mark.row("E-c")
 def test_many_to_many_of_unequal_length_hands_the_state_over():
     encoder, decoder, x, z = stack(), stack(), random(B, T, E), random(B, 11, E)
     _, state = encoder(x, LENGTHS)

@@ -58,6 +58,7 @@ def as_hx(states: list[Tensor]) -> Tensor | tuple[Tensor, ...]:
     return tuple(states) if len(states) == 2 else states[0]
 
 
+@pytest.mark.row("D3", "D9", "E-f")
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
@@ -107,6 +108,7 @@ def test_state_dicts_load_both_ways(kind):
     assert_same(parts(mine(x)), parts(theirs(x)))
 
 
+@pytest.mark.row("D10")
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_bias_equals_torch(kind):
     mine, theirs = twins(kind, E, H, 2, bias=False, bidirectional=True)

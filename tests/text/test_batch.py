@@ -33,6 +33,7 @@ def rows_of(batch: Batch) -> list[tuple[int, ...]]:
     return [tuple(row[:length]) for row, length in pairs]
 
 
+@pytest.mark.row("A8")
 def test_the_two_sentences_of_the_notes():
     lines = [
         "fall fires burning neath black twisted boughs",
@@ -67,6 +68,7 @@ def test_collate_takes_arrays_and_refuses_nothing():
         Batch.collate([])
 
 
+@pytest.mark.row("H1")
 def test_shifted_asks_for_the_next_token():
     inputs, targets = Batch.collate([[START, 5, 6, END], [START, 7, END]]).shifted()
     assert inputs.tolist() == [[START, 5, 6], [START, 7, END]]
@@ -96,6 +98,7 @@ def test_reversing_twice_changes_nothing(rows):
     assert torch.equal(once.reversed().tokens, batch.tokens)
 
 
+@pytest.mark.row("A6", "A10")
 @settings(deadline=None)
 @given(ROWS, st.integers(1, 200), st.integers(0, 5), st.integers(0, 5))
 def test_every_line_is_in_one_batch_within_the_budget(rows, budget, seed, epoch):
@@ -142,6 +145,7 @@ def test_batches_do_not_come_from_short_to_long():
     assert abs(np.corrcoef(sizes, np.arange(len(sizes)))[0, 1]) < 0.3
 
 
+@pytest.mark.row("A10")
 def test_buckets_halve_the_padding_and_more():
     data = LineBatches(skewed(20_000), batch_tokens=2_000)
     lengths = np.random.default_rng(1).permutation(data.lengths)

@@ -93,6 +93,7 @@ def test_words_in_lower_case():
     assert WordTokeniser("unicode", lowercase=True).split("The CAT.") == ["the", "cat", "￭."]
 
 
+@pytest.mark.row("A1")
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_text_of_the_world_comes_back(settings):
     encoder = TextEncoder.build(WORLD, **settings)
@@ -188,6 +189,7 @@ def test_unknown_word_is_the_unknown_token():
     assert encoder.encode("<unk> <s> zzz").tolist() == [UNK] * 3
 
 
+@pytest.mark.row("A1")
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_files_round_trip(settings):
     encoder = TextEncoder.build(WORLD, **settings)
@@ -273,6 +275,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.row("A1")
 def test_the_same_text_gives_the_same_bytes_in_every_process():
     digests = set()
     for seed in ("0", "1", "random"):

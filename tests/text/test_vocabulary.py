@@ -13,6 +13,7 @@ from unrolled.text.tokens import END, PAD, SPECIALS, START, UNK, TextEncoder, Vo
 COUNTS = {"the": 5, "cat": 2, "a": 2, "mat": 1}
 
 
+@pytest.mark.row("A6")
 def test_special_tokens_have_fixed_ids():
     assert (PAD, UNK, START, END) == (0, 1, 2, 3)
     assert Vocabulary.build({}).tokens == SPECIALS == ("<pad>", "<unk>", "<s>", "</s>")
@@ -137,6 +138,7 @@ def test_too_many_tokens_are_refused(monkeypatch):
         Vocabulary.from_json(json.dumps(GOOD))
 
 
+@pytest.mark.row("A2")
 def test_one_hot_rows_of_the_notes():
     words = ["i", "we", "go", "school"]
     assert one_hot(words.index("we"), 4).tolist() == [0, 1, 0, 0]
@@ -153,6 +155,7 @@ def test_one_hot_refuses_ids_outside():
         one_hot([1, 4], 4)
 
 
+@pytest.mark.row("A3")
 @settings(deadline=None)
 @given(st.integers(2, 300).flatmap(lambda n: st.tuples(st.just(n), *[st.integers(0, n - 1)] * 2)))
 def test_distinct_one_hots_are_all_equally_far_apart(sizes):

@@ -56,6 +56,7 @@ def test_the_first_row_describes_the_data(run, texts, context):
     assert 0.0 <= facts["padding"] < 0.2
 
 
+@pytest.mark.row("H2")
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
 @pytest.mark.parametrize("context", ["stream", "line"])
 def test_it_learns(run, metrics, tmp_path, optimizer, context):
@@ -208,6 +209,7 @@ OVERFLOWING = {
 }
 
 
+@pytest.mark.row("G5")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -236,6 +238,7 @@ def test_numbers_that_went_wrong_stop_the_run_and_are_never_saved(run, tmp_path,
     assert not (tmp_path / "out" / "MANIFEST.json").exists()
 
 
+@pytest.mark.row("G5")
 def test_a_gradient_that_is_not_finite_is_named(tmp_path):
     settings = LanguageRun(model=LanguageSettings(hidden_size=4))
     lines = ["the cat sat", "a dog ran"] * 9
@@ -285,6 +288,7 @@ def test_a_disk_that_fills_up_costs_no_checkpoint(run, tmp_path, bytes_of):
     assert bytes_of(run("out", resume=True)) == bytes_of(run("whole"))
 
 
+@pytest.mark.row("H12")
 def test_the_best_model_is_kept_not_the_last(run, metrics, dev_losses):
     dev_losses([3.0, 1.0, 2.0])
     out = run("out", {"train.schedule": "constant"}, epochs=3)

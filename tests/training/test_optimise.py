@@ -21,6 +21,7 @@ def exact_norm(tensors: list[torch.Tensor]) -> float:
     return math.sqrt(sum(float(t.double().square().sum()) for t in tensors))
 
 
+@pytest.mark.row("G6")
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e15, 1e30])
 def test_a_large_gradient_is_scaled_to_the_limit_and_keeps_its_direction(scale):
     before, clipped, limit = gradients(scale), gradients(scale), 0.05
@@ -32,6 +33,7 @@ def test_a_large_gradient_is_scaled_to_the_limit_and_keeps_its_direction(scale):
     assert cosine == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.row("G6")
 def test_a_gradient_below_the_limit_is_untouched_bit_for_bit():
     clipped = gradients(1e-3)
     limit = exact_norm(clipped) * 1.001

@@ -21,6 +21,7 @@ from unrolled.training.watch import Watch
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 
+@pytest.mark.row("H12")
 @pytest.mark.parametrize("scenario", ["stream", "line", "seldom"])
 def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path, scenario):
     script = Path(__file__).with_name("kill_runs.py")

@@ -92,6 +92,7 @@ def test_results_stream_as_the_lines_come(capsys):
     assert all(line.count("\n") == 1 for line in seen)
 
 
+@pytest.mark.row("J11")
 def test_reasons_are_a_row_a_token(capsys):
     classifier = model()
     found = classifier.explain("a dog ran")
@@ -116,6 +117,7 @@ def test_reasons_as_json(capsys):
     )
 
 
+@pytest.mark.row("J11")
 def test_reasons_as_a_picture(capsys, tmp_path):
     printed(capsys, model(), TEXTS[:2], explain=True, out=tmp_path / "why.png")
     assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")

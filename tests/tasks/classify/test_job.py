@@ -71,6 +71,7 @@ def ordered(seed, count):
     return rows
 
 
+@pytest.mark.row("E-j")
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize("pooling", ["last", "attention"])
 def test_order_is_learned(cell, pooling):
@@ -102,6 +103,7 @@ def reviews(seed, count):
 LACKING = "Completely lacking of good content, good video quality, good description"
 
 
+@pytest.mark.row("J2")
 def test_lacking_turns_what_follows_round_for_a_recurrent_model_and_not_for_a_mean():
     """A mean has one vote a word: with "good" for and "bad" against, "lacking" cannot turn both."""
     rows, dev = reviews(1, 600), reviews(2, 150)
@@ -128,12 +130,14 @@ def strands(seed, count):
     return rows
 
 
+@pytest.mark.row("J12")
 def test_a_motif_in_dna_is_found_by_its_characters():
     settings = {"tokens.level": "char", "model.pooling": "max", "train.batch_tokens": 512}
     model = learned(strands(1, 1200), strands(2, 200), **settings)
     assert accuracy(model, strands(3, 600)) >= 0.97
 
 
+@pytest.mark.row("F9")
 def test_several_labels_are_learned_each_by_itself():
     chance = random.Random(4)
     sets = [[c for c in "abc" if chance.random() < 0.5] for _ in range(400)]
@@ -196,6 +200,7 @@ def test_a_folder_holds_the_model_its_scores_and_its_baselines(files, tmp_path):
     assert "# A classifier" in (tmp_path / "m" / "README.md").read_text()
 
 
+@pytest.mark.row("H2")
 def test_equal_runs_write_equal_bytes(files, tmp_path):
     contents = []
     for name in ("one", "two"):

@@ -122,6 +122,7 @@ def test_the_loss_is_minus_the_log_of_the_right_probability():
     assert loss.total.item() == pytest.approx(-np.log(p[np.arange(5), targets]).sum(), rel=1e-12)
 
 
+@pytest.mark.row("F9")
 def test_the_logistic_loss_sums_over_every_label():
     model = build(SEVERAL, double=True)
     y = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]])
@@ -132,6 +133,7 @@ def test_the_logistic_loss_sums_over_every_label():
     assert loss.total.item() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.row("F9")
 @pytest.mark.parametrize(
     "settings", [{"model.pooling": "attention"}, {"model.kind": "mean"}], ids=str
 )

@@ -70,6 +70,7 @@ def test_score_equals_the_product_of_steps(overrides):
         assert score.tokens == len(ids)
 
 
+@pytest.mark.row("F3")
 @pytest.mark.parametrize("overrides", VARIANTS)
 def test_loss_is_the_sum_over_lines_and_counts_real_tokens(overrides):
     model = build(*overrides, "model.context=line")
@@ -94,6 +95,7 @@ def test_lines_hand_no_state_on_and_streams_do():
     assert not any(part.requires_grad for part in carry)
 
 
+@pytest.mark.row("E-l")
 @pytest.mark.parametrize("overrides", VARIANTS[:4])
 @pytest.mark.parametrize("steps", [1, 3, 100])
 def test_a_stream_in_pieces_equals_one_long_run(overrides, steps):
@@ -122,6 +124,7 @@ def test_gradients_of_a_ragged_batch_equal_one_by_one_runs(overrides):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.row("A4")
 @pytest.mark.parametrize("overrides", VARIANTS)
 def test_gradients_equal_finite_differences(overrides):
     model = build(*overrides, "model.hidden_size=3", lines=["a b c"])
@@ -149,6 +152,7 @@ def test_a_model_sees_what_came_before_and_nothing_later(overrides):
         assert (after - before)[place:].abs().min() > 1e-8
 
 
+@pytest.mark.row("E-h")
 def test_the_forward_half_of_a_pair_is_a_plain_model():
     model = build("model.context=line", "model.direction=pair")
     plain = build("model.context=line")
@@ -159,6 +163,7 @@ def test_the_forward_half_of_a_pair_is_a_plain_model():
         assert one.log_probability == pytest.approx(other.log_probability, rel=1e-12)
 
 
+@pytest.mark.row("E-h")
 def test_the_backward_half_reads_from_the_end():
     model = build("model.context=line", "model.direction=pair")
     forward = build("model.context=line")
@@ -219,6 +224,7 @@ def test_probabilities_of_all_lines_sum_to_one(overrides):
     np.testing.assert_allclose(model.line_nats(encoded), whole, rtol=1e-12)
 
 
+@pytest.mark.row("I3")
 @pytest.mark.parametrize("context", ["line", "stream"])
 def test_a_first_input_of_zero_is_a_zero_vector(context):
     model = build(f"model.context={context}", "model.first_input=zero")
@@ -235,6 +241,7 @@ def test_a_first_input_of_zero_is_a_zero_vector(context):
     assert build(f"model.context={context}").network.first == (START if context == "line" else END)
 
 
+@pytest.mark.row("I2")
 def test_generation_is_the_same_for_a_seed_and_argmax_without_temperature():
     model = build()
     assert model.generate("the", seed=3) == model.generate("the", seed=3)
@@ -266,6 +273,7 @@ def test_generation_keeps_the_prompt_and_never_writes_control_tokens():
         assert "<" not in text
 
 
+@pytest.mark.row("A6")
 def test_a_model_of_lines_stops_at_the_end_of_the_line():
     model = build("model.context=line")
     texts = model.generate("", tokens=500, count=20, seed=1)
@@ -332,6 +340,7 @@ def test_unknown_tokens_are_counted():
     assert score.perplexity == pytest.approx(math.exp(-score.log_probability / 5))
 
 
+@pytest.mark.row("R8")
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(("cell", "gates"), [("rnn", 1), ("gru", 3), ("lstm", 4)])
 def test_parameter_counts(cell, gates, tied):
@@ -350,6 +359,7 @@ def test_parameter_counts(cell, gates, tied):
     assert count("model.bias=false") == others + gates * h * (h + d)
 
 
+@pytest.mark.row("A4")
 def test_an_embedding_is_the_product_with_a_one_hot():
     network = build("model.tied=false", "model.embedding_size=4").network
     V = len(network.embedding.weight)
@@ -377,6 +387,7 @@ def test_wrong_amounts_are_refused(arguments, message):
         build().next("the", top=0)
 
 
+@pytest.mark.row("H3")
 def test_dropout_acts_in_training_alone():
     model = build("model.dropout=0.5", "model.layers=2")
     batch = Batch.collate([[END, 4, 5, 6, END]])

@@ -76,6 +76,7 @@ def test_only_n_grams_are_exported(model, tmp_path, call):
     assert "is a model of task 'lm', but ARPA files hold n-grams only." in done.err
 
 
+@pytest.mark.row("B7")
 def test_scores_that_are_no_probabilities_are_called_so(trained, tmp_path, call):
     trained("--smoothing=stupid", "--order=2")
     done = call("export", tmp_path / "m", "--arpa", tmp_path / "m.arpa")

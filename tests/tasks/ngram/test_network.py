@@ -36,6 +36,7 @@ def test_a_score_is_the_product_of_steps(smoothing, order):
         token = wanted  # END opens the next line
 
 
+@pytest.mark.row("B4")
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_what_is_older_than_the_context_changes_nothing(order):
     model = counted(random_lines(5), order)
@@ -95,6 +96,7 @@ def test_ranking_prefers_the_grammatical_order():
     assert good.log_probability > bad.log_probability
 
 
+@pytest.mark.row("B11")
 @pytest.mark.parametrize("smoothing", ["mkn", "stupid"])
 def test_written_words_come_as_often_as_their_chances_say(smoothing):
     model = counted(random_lines(10, count=200), 3, smoothing)
@@ -109,6 +111,7 @@ def test_written_words_come_as_often_as_their_chances_say(smoothing):
     assert chisquare(seen, expected).pvalue > 0.01
 
 
+@pytest.mark.row("B11")
 def test_a_seed_fixes_the_text():
     model = counted(random_lines(11), 3)
     first, second = (model.generate("a", count=20, seed=seed) for seed in (1, 2))
@@ -122,6 +125,7 @@ def test_a_token_without_a_chance_is_told_from_a_rare_one():
     assert np.isfinite(scored(counted(["a b", "b a"], 2), ["a a zebra"])[1]).all()
 
 
+@pytest.mark.row("B9")
 def test_the_share_of_unseen_n_grams_grows_with_their_order():
     words = [f"w{i}" for i in range(50)]
     lines = random_lines(12, count=300, words=words)
@@ -143,6 +147,7 @@ def _unseen_by_sets(lines, held_out, order):
     return [sum(gram not in known for gram in asked) / len(asked) for known, asked in pairs]
 
 
+@pytest.mark.row("B8")
 def test_distinct_n_grams_never_get_fewer_with_more_text():
     """Of every order, words among them; <pad>, <unk> and <s> are there from the start."""
     lines = random_lines(14, count=400, words=[f"w{i}" for i in range(300)])

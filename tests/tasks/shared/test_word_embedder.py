@@ -64,6 +64,7 @@ def test_suffix_features_see_the_ends_alone():
     assert far[2:].min() > 1e-3
 
 
+@pytest.mark.row("A4")
 @every_reader
 def test_gradients_are_those_of_finite_differences(characters):
     network, batch = embedder(characters), batch_of(SENTENCES)
@@ -97,6 +98,7 @@ def test_the_same_seed_drops_the_same_words():
     assert torch.equal(first, network(batch))
 
 
+@pytest.mark.row("A5")
 @pytest.mark.parametrize("freeze", [True, False])
 def test_pretrained_vectors_are_frozen_or_fine_tuned(freeze):
     network, batch = embedder(), batch_of(SENTENCES)

@@ -43,6 +43,7 @@ def run_tag(files, tmp_path):
     return start
 
 
+@pytest.mark.row("J4")
 def test_from_files_to_a_folder_and_its_scores(run_tag, files):
     out = run_tag("out", epochs=8, test=files["dev"])
     reports = saved_reports(out)
@@ -114,6 +115,7 @@ def test_ways_to_read_characters(characters):
     assert job.dev().cost < 0.1
 
 
+@pytest.mark.row("A5")
 def test_pretrained_vectors(tmp_path, run_tag):
     vectors = tmp_path / "vectors.txt"
     chance = np.random.default_rng(0)

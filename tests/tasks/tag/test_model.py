@@ -127,6 +127,7 @@ def test_gradients_are_those_of_finite_differences(decoder):
         assert found < 1e-6, name
 
 
+@pytest.mark.row("E-k")
 @both_decoders
 def test_the_loss_counts_words_and_no_padding(decoder):
     job = small_job(model__decoder=decoder, model__word_dropout=0.0)

@@ -106,6 +106,7 @@ def random_tags(generator: np.random.Generator, lengths: np.ndarray) -> list[lis
     return [flat[end - n : end] for end, n in zip(ends, lengths.tolist(), strict=True)]
 
 
+@pytest.mark.row("N7")
 def test_spans_and_scores_equal_seqeval_on_thirty_thousand_pairs():
     """Tags are drawn at random, so most sequences break every scheme."""
     seqeval = pytest.importorskip("seqeval.metrics.sequence_labeling")

@@ -68,6 +68,7 @@ def test_outputs_are_drawn_where_a_temperature_is_given(call, folder, tmp_path):
     assert set(cold.splitlines()) == {"A B C"}
 
 
+@pytest.mark.row("M11")
 def test_what_cannot_be_read_or_ended_is_told(call, folder, tmp_path):
     text = tmp_path / "in.txt"
     text.write_text("a b\nщ ю\na b c d\n")
@@ -88,6 +89,7 @@ def test_parallel_files_and_one_file_score_alike(call, folder, data):
     assert set(json.loads(done.out)["baselines"]) == {"copy", "dictionary"}
 
 
+@pytest.mark.row("M8")
 def test_the_audit_blames_and_draws(call, folder, tmp_path):
     picture = tmp_path / "widths.svg"
     done = call("evaluate", folder / "model", folder / "dev", "--audit", f"--out={picture}")

@@ -122,6 +122,7 @@ def test_without_attention_unknown_words_stay_unknown():
     assert model.attention("a", "x").weights is None
 
 
+@pytest.mark.row("L14")
 def test_attention_rows_sum_to_one_and_name_the_tokens():
     alignment = made().attention("a b c", "x y")
     assert alignment.source == ["a", "b", "c", "</s>"]

@@ -58,6 +58,7 @@ def test_a_ragged_batch_equals_its_pairs_one_by_one(variant):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.row("B1", "H11", "K4")
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_steps_say_what_the_loss_says(variant):
     model, batch = network(**variant), pairs()
@@ -76,6 +77,7 @@ def test_steps_say_what_the_loss_says(variant):
     assert each.sum().item() == pytest.approx(sum(nats), rel=1e-12)
 
 
+@pytest.mark.row("K6")
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_every_parameter_learns_from_the_one_loss(variant):
     model = network(**variant)
@@ -102,6 +104,7 @@ def slope_error(loss, parameter, gradient):
     return relative_error((gradient * direction).sum(), numeric)
 
 
+@pytest.mark.row("K2", "L3", "L4")
 @every_architecture
 def test_gradients_equal_finite_differences(options):
     model, batch = network(size=3, std=1.0, **options), pairs((0, 2))
@@ -116,6 +119,7 @@ def test_gradients_equal_finite_differences(options):
         assert error < 1e-6, f"{name}: relative error {error:.1e}"
 
 
+@pytest.mark.row("K4")
 @every_architecture
 def test_a_decoder_sees_what_it_has_written_and_nothing_later(options):
     model = network(**options)
@@ -139,6 +143,7 @@ def every_output(limit):
             yield [START, *written] if length == limit else [START, *written, END]
 
 
+@pytest.mark.row("K3")
 @every_architecture
 def test_the_chances_of_all_outputs_sum_to_one(options):
     model, rows = network(**{**options, "joint": False}, targets=4), [*every_output(4)]
@@ -203,6 +208,7 @@ def test_weights_of_a_turned_source_stand_in_its_own_order():
         torch.testing.assert_close(weights, mirrored.flip(2), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.row("H6")
 def test_one_stack_is_one_set_of_parameters():
     shared, apart = (
         network(attention="none", bidirectional=False, shared=s) for s in (True, False)
@@ -226,6 +232,7 @@ def test_smoothing_acts_in_training_alone():
     assert model.train().loss(pairs()).total != plain.train().loss(pairs()).total
 
 
+@pytest.mark.row("H1")
 def test_own_tokens_are_fed_in_training_as_often_as_asked():
     none, all_ = network(sampling=0.0).train(), network(sampling=1.0).train()
     batch = pairs()

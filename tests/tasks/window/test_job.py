@@ -96,6 +96,7 @@ def test_options_set_its_settings(trained):
     assert (settings.window, settings.direct, settings.hidden_size) == (2, True, 64)
 
 
+@pytest.mark.row("B13")
 def test_it_beats_the_unigram_model_by_far(trained):
     report = saved_reports(trained / "out")["test"]
     perplexity, unigram = report.scores[0].value, report.baselines["unigram"][0].value

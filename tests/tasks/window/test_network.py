@@ -94,6 +94,7 @@ def test_score_equals_the_equations_and_the_product_of_steps(overrides):
         assert score.tokens == len(ids)
 
 
+@pytest.mark.row("B13", "B14")
 @every_variant
 def test_gradients_equal_finite_differences(overrides):
     model = build(*overrides, "model.hidden_size=3", lines=["a b c"])
@@ -109,6 +110,7 @@ def test_gradients_equal_finite_differences(overrides):
         assert relative_error(gradient, numeric_gradient(loss, parameter.data)) < 1e-6
 
 
+@pytest.mark.row("B14")
 @pytest.mark.parametrize("tied", ["true", "false"])
 def test_with_direct_connections_of_zero_it_is_the_plain_model(tied):
     plain = build("model.window=3", f"model.tied={tied}")
@@ -188,6 +190,7 @@ def test_scores_do_not_depend_on_neighbours():
     assert model.score([]) == []
 
 
+@pytest.mark.row("B4")
 @pytest.mark.parametrize("window", [1, 2, 3])
 def test_only_the_window_matters(window):
     network = build(f"model.window={window}").network
@@ -202,6 +205,7 @@ def test_only_the_window_matters(window):
         assert torch.equal(seen, expected) is not inside
 
 
+@pytest.mark.row("B15")
 def test_each_slot_has_its_own_weights():
     network = build("model.window=3").network
     outputs = [
@@ -211,6 +215,7 @@ def test_each_slot_has_its_own_weights():
     assert (outputs[0] - outputs[1]).abs().max() > 1e-3
 
 
+@pytest.mark.row("B15")
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("tied", [False, True])
 def test_parameter_counts(tied, direct):
