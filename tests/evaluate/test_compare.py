@@ -134,4 +134,9 @@ def test_a_table_has_a_row_a_model():
     text = compare({"a": [FIRST], "b": [OTHER]}).text().splitlines()
     assert text[0].split() == ["accuracy", "score", "difference", "p", "boot", "p", "rand"]
     assert text[1].split()[0] == "a"
-    assert text[2].split()[4] == "+0.2222"
+    assert text[2].split()[4] == "+0.222"
+    paths = compare({"x/a": [FIRST], "y/b": [OTHER]}).text().splitlines()
+    assert [line.split()[0] for line in paths[1:3]] == ["a", "b"]
+    same = compare({"x/a": [FIRST], "y/a": [OTHER]}).text().splitlines()
+    assert [line.split()[0] for line in same[1:3]] == ["x/a", "y/a"]
+    assert max(map(len, text)) <= 80

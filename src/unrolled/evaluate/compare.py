@@ -13,6 +13,7 @@ count the same things are compared.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +42,9 @@ class Difference(NamedTuple):
 
     def cells(self) -> list[str]:
         """A row of the table."""
-        interval = f"[{self.low:+.4g}, {self.high:+.4g}]"
+        interval = f"[{self.low:+.3g}, {self.high:+.3g}]"
         chances = (f"{self.p_bootstrap:.4f}", f"{self.p_randomisation:.4f}")
-        return [f"{self.difference:+.4g} {interval}", *chances]
+        return [f"{self.difference:+.3g} {interval}", *chances]
 
 
 class Compared(NamedTuple):
@@ -56,9 +57,10 @@ class Compared(NamedTuple):
     def text(self) -> str:
         """A table: a row a model."""
         lines = [[self.measure, "score", "difference", "p boot", "p rand"]]
-        for name, score in self.scores.items():
+        for name, short in zip(self.scores, _called(list(self.scores)), strict=True):
             found = self.differences.get(name)
-            lines.append([name, cell(score), *(found.cells() if found else ["", "", ""])])
+            cells = found.cells() if found else ["", "", ""]
+            lines.append([short, cell(self.scores[name]), *cells])
         return columns(lines)
 
     def as_json(self) -> dict[str, Any]:
@@ -82,9 +84,9 @@ class Comparison(NamedTuple):
     def text(self) -> str:
         """A table a measure, then how to read them."""
         how = (
-            "Differences are to the first model, in brackets 95 % intervals. p is the chance of a "
-            "difference\nas large where there is none, by the paired bootstrap "
-            f"({RESAMPLES:,} resamples) and by\napproximate randomisation ({SWAPS:,} swaps)."
+            "Differences are to the first model; 95 % intervals in brackets. p is the chance\n"
+            "of a difference as large where there is none, by the paired bootstrap (p boot,\n"
+            f"{RESAMPLES:,} resamples) and by approximate randomisation (p rand, {SWAPS:,} swaps)."
         )
         return "\n".join([*(f"{each.text()}\n" for each in self.compared), how, *self.refused])
 
@@ -97,6 +99,12 @@ class Comparison(NamedTuple):
     def chart(self) -> Any:
         """There is none."""
         raise ConfigError("there is no picture of a comparison. Leave --out out.")
+
+
+def _called(folders: list[str]) -> list[str]:
+    """The folders' own names, where these tell them apart."""
+    names = [Path(folder).name or folder for folder in folders]
+    return names if len({*names}) == len(names) else folders
 
 
 def compare(models: Measures) -> Comparison:

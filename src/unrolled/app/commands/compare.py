@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.app.options import Encoding, Json
-from unrolled.app.output import print_shown
+from unrolled.app.output import note, print_shown
 from unrolled.app.progress import busy
 from unrolled.errors import ConfigError
 from unrolled.tasks import task_named
@@ -48,4 +48,6 @@ def measures_of(folder: str, data: str, encoding: str) -> "list[Measure]":
     model = load(folder)
     task = task_named(model.settings.task)
     read = task.read(Source(data, encoding), model.settings, task.scoring())
+    for remark in task.remarks(read):
+        note(f"{data}, for {folder}: {remark}.")
     return task.measures(model, read)

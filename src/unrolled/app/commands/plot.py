@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.app.options import Encoding, Json, Model, Out
-from unrolled.app.output import print_shown
+from unrolled.app.output import note, print_shown
 from unrolled.app.progress import busy
 from unrolled.config import read_toml
 from unrolled.errors import ConfigError, ModelError, not_one_of
@@ -61,4 +61,7 @@ def view_of(task: AnyTask, name: str, folder: Path, data: str | None, encoding: 
             f"--view is {name}, but there are no data to ask the model about. Add --data FILE."
         )
     model = load(folder)
-    return task.view(name, model, task.read(Source(data, encoding), model.settings, task.scoring()))
+    read = task.read(Source(data, encoding), model.settings, task.scoring())
+    for remark in task.remarks(read):
+        note(f"{data}: {remark}.")
+    return task.view(name, model, read)
