@@ -4,7 +4,7 @@ Cosine of a vector of zeros with any other is 0. Words that are asked about are 
 answers unless they are asked for too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -165,6 +165,19 @@ class WordVectors(VectorTable):
         """Each vector at length 1, but zeros stay zeros."""
         lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
         return np.asarray(self.vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def pretrained(
+    path: Path | str, *, wanted: Container[str] = (), most: int | None = None
+) -> VectorTable:
+    """Of a folder or a file the first `most` words (None: all), and those `wanted` that follow."""
+    if not Path(path).is_dir():
+        return read_vectors(path, wanted=wanted, most=most)
+    table = WordVectors.load(path)
+    kept = [
+        row for row, word in enumerate(table.words) if most is None or row < most or word in wanted
+    ]
+    return VectorTable([table.words[row] for row in kept], table.vectors[kept])
 
 
 def _unit(vector: Floats) -> Floats:

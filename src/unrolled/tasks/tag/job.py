@@ -10,13 +10,14 @@ from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
 from unrolled.tasks.shared.batch_size import with_batch_tokens
 from unrolled.tasks.shared.lines import with_dev
+from unrolled.tasks.shared.word_vectors import pretrained
 from unrolled.tasks.tag.data import Sentences, TaggedData
 from unrolled.tasks.tag.model import TagModel
 from unrolled.tasks.tag.report import dev_measure, evaluate_tagged, prepared
 from unrolled.tasks.tag.settings import TagRun
 from unrolled.text.conll import TaggedSentence
 from unrolled.text.tagset import TagSet, check_overlap, check_tag_set, count_unseen, span_scheme
-from unrolled.text.vectors import WordVectors, read_vectors
+from unrolled.text.vectors import WordVectors
 from unrolled.text.word_batch import TagBatch, TagBatches
 from unrolled.text.word_encoder import WordEncoder
 from unrolled.training.clock import Dev
@@ -148,7 +149,7 @@ def _vectors(settings: TagRun, sentences: Sequence[TaggedSentence]) -> WordVecto
         return None
     words = {word for sentence in sentences for word in sentence.words}
     wanted = words | {word.lower() for word in words}
-    return read_vectors(model.vectors, wanted=wanted, most=model.vector_words)
+    return pretrained(model.vectors, wanted=wanted, most=model.vector_words)
 
 
 def _check_lengths(sentences: Sequence[TaggedSentence], source: Path | str) -> None:

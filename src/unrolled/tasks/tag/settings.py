@@ -59,7 +59,9 @@ class TagSettings(RecurrentSettings):
         "auto",
         description="How tags are chosen: each alone, or as a chain; auto takes a CRF for spans.",
     )
-    vectors: str | None = Field(None, description="A file of pretrained word vectors.")
+    vectors: str | None = Field(
+        None, description="Pretrained word vectors: a file, or a folder of train embed."
+    )
     freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
     vector_words: int = Field(
         100_000,
