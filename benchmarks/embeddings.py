@@ -2,7 +2,7 @@
 
     python benchmarks/embeddings.py DATA [--epochs 5] [--threads 2] [--seeds 3] [--only cbow]…
 
-DATA holds wikipedia_excerpt/ and word_similarity/. Text is read in lower case, words of letters
+DATA holds wikipedia_excerpt/ and word_similarity/. Text is read in lower case, words of letters,
 five times or more; dimension 100, window 5, five negatives, subsampling 1e-3. Words a second
 are those of training (ids to vectors), then of all (text file to saved folder). Analogies are asked
 among the 30,000 most frequent words. Beside every run stands a probe, the arithmetic rate of one

@@ -28,6 +28,15 @@ class Chances:
 
 
 @dataclass(frozen=True)
+class Paths:
+    """The way to each word through a binary tree: those of word w lie from starts[w] on."""
+
+    starts: NDArray[np.int64]  # (V + 1,)
+    nodes: NDArray[np.int32]
+    turns: NDArray[np.float32]  # 1 or 0
+
+
+@dataclass(frozen=True)
 class Step:
     """What one run of lines is trained with."""
 
@@ -77,8 +86,12 @@ def train_lines(
     step: Step,
     *,
     threads: int,
+    paths: Paths | None = None,
 ) -> tuple[float, int]:
-    """Learn from these lines: the summed loss in nats, and how many predictions it sums."""
+    """Learn from these lines: the summed loss in nats, and how many predictions it sums.
+
+    With `paths` by a hierarchical softmax, else by negative sampling.
+    """
     V = matrices.both.shape[1]
     first, last = lines
     if not 0 <= first <= last < len(starts) or int(starts[last]) > len(ids):
@@ -87,6 +100,8 @@ def train_lines(
         raise ValueError("the chances are not those of as many words as there are vectors")
     if matrices.copies is not None and len(matrices.copies) != threads:
         raise ValueError(f"there are {len(matrices.copies)} copies for {threads} threads")
+    if paths is not None and (len(paths.starts) != V + 1 or paths.nodes.max() >= V):
+        raise ValueError("the paths are not those of as many words as there are vectors")
     loss, count = np.zeros(threads), np.zeros(threads, np.int64)
     touched = np.zeros((threads, 2, V), np.uint8)
     run = _kernels.EmbedRun(
@@ -101,6 +116,9 @@ def train_lines(
         keep=chances.keep.ctypes.data,
         alias_share=chances.alias_share.ctypes.data,
         alias_other=chances.alias_other.ctypes.data,
+        code_starts=0 if paths is None else paths.starts.ctypes.data,
+        nodes=0 if paths is None else paths.nodes.ctypes.data,
+        turns=0 if paths is None else paths.turns.ctypes.data,
         V=V,
         stride=matrices.both.shape[2],
         dimension=matrices.dimension,

@@ -9,6 +9,7 @@ from typing import Any, Self
 from unrolled.tasks.embed.data import Words
 from unrolled.tasks.embed.network import EmbedNetwork
 from unrolled.tasks.embed.settings import EmbedRun
+from unrolled.tasks.embed.trees import paths_of
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.word_vectors import WORDS_FILE, WordVectors, parse_words
 
@@ -24,8 +25,15 @@ class EmbedModel(NetworkModel):
     @classmethod
     def create(cls, settings: EmbedRun, words: Words) -> Self:
         """With vectors that are still chance."""
-        size, cbow = settings.model.embedding_size, settings.model.objective == "cbow"
-        return cls(settings, words, EmbedNetwork(len(words), size, cbow=cbow))
+        return cls(settings, words, cls.network_of(settings, words, settings.model.embedding_size))
+
+    @staticmethod
+    def network_of(settings: EmbedRun, words: Words, size: int) -> EmbedNetwork:
+        """Vectors of this size, with the tree of the words where there is one."""
+        model = settings.model
+        paths = paths_of(model.tree, words.counts) if model.output == "hierarchical" else None
+        cbow = model.objective == "cbow"
+        return EmbedNetwork(len(words), size, cbow=cbow, output=model.output, paths=paths)
 
     @classmethod
     def restore(cls, settings: EmbedRun, files: Mapping[str, bytes]) -> Self:

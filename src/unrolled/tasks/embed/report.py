@@ -1,10 +1,9 @@
 """Judge word vectors on a text: the loss of their own objective, beside that of vectors of zero."""
 
-import math
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from unrolled.errors import DataError
 from unrolled.evaluate.bootstrap import ratio
@@ -16,6 +15,7 @@ from unrolled.tasks.embed.blocks import blocks, kept_words
 from unrolled.tasks.embed.data import Corpus, NumberedText
 from unrolled.tasks.embed.draws import chances_of, key_of
 from unrolled.tasks.embed.model import EmbedModel
+from unrolled.tasks.embed.network import EmbedNetwork
 
 Floats = NDArray[np.float64]
 NEGATIVES = 64  # drawn a block of words
@@ -24,8 +24,8 @@ NEGATIVES = 64  # drawn a block of words
 def evaluate_text(model: EmbedModel, text: NumberedText) -> Report:
     """The mean loss of a prediction, in nats."""
     corpus = _known(model, text)
-    lost, counts = _losses(model, corpus)
-    zero = counts * (1 + model.settings.train.negatives) * math.log(2.0)  # every score is 0
+    lost, counts = _losses(model, corpus, model.network)
+    zero, _ = _losses(model, corpus, _without_knowledge(model))
     return Report.of(
         {
             "model": [_score(model, corpus, lost, counts).score],
@@ -37,7 +37,14 @@ def evaluate_text(model: EmbedModel, text: NumberedText) -> Report:
 def text_measures(model: EmbedModel, text: NumberedText) -> list[Measure]:
     """The same with what it is made of, line by line."""
     corpus = _known(model, text)
-    return [_score(model, corpus, *_losses(model, corpus))]
+    return [_score(model, corpus, *_losses(model, corpus, model.network))]
+
+
+def _without_knowledge(model: EmbedModel) -> EmbedNetwork:
+    """Vectors of zero: every decision is a toss-up."""
+    network = model.network_of(model.settings, model.words, 1)
+    nn.init.zeros_(network.input)
+    return network
 
 
 def _known(model: EmbedModel, text: NumberedText) -> Corpus:
@@ -53,6 +60,7 @@ def _score(model: EmbedModel, corpus: Corpus, lost: Floats, counts: Floats) -> M
         "tokens": len(corpus.ids),
         "labels": len(model.words),
         "objective": model.settings.model.objective,
+        "output": model.settings.model.output,
         "negatives": model.settings.train.negatives,
         "window": model.settings.model.window,
     }
@@ -62,12 +70,12 @@ def _score(model: EmbedModel, corpus: Corpus, lost: Floats, counts: Floats) -> M
 
 
 @torch.no_grad()
-def _losses(model: EmbedModel, corpus: Corpus) -> tuple[Floats, Floats]:
+def _losses(model: EmbedModel, corpus: Corpus, network: EmbedNetwork) -> tuple[Floats, Floats]:
     """The loss and the number of predictions of each line that has any: (lines,) both.
 
     No word is skipped; windows and negatives are drawn by place, so every model meets the same.
     """
-    train, network = model.settings.train, model.network
+    train = model.settings.train
     chances = chances_of(model.words.counts, subsample=0.0, noise_power=train.noise_power)
     step = Step(
         window=model.settings.model.window,

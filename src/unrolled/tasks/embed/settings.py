@@ -27,8 +27,12 @@ class EmbedModelSettings(Section):
         "skip-gram",
         description="Each neighbour from the word, or the word from the mean of its neighbours.",
     )
-    output: Literal["negative"] = Field(
-        "negative", description="Negative sampling: the word against words that chance draws."
+    output: Literal["negative", "hierarchical", "softmax"] = Field(
+        "negative",
+        description="What predicts: negative sampling, a tree of decisions, or the full softmax.",
+    )
+    tree: Literal["huffman", "balanced"] = Field(
+        "huffman", description="The tree of a hierarchical softmax."
     )
     embedding_size: int = Field(100, ge=1, le=4096, description="Numbers of a word's vector.")
     window: int = Field(
@@ -41,7 +45,7 @@ class EmbedTrain(TrainSettings):
 
     optimizer: Literal["sgd"] = Field("sgd", description="What turns gradients into steps.")
     learning_rate: float = Field(
-        0.04, gt=0.0, description="Length of a step at its largest; CBOW takes 0.1 well."
+        0.04, gt=0.0, description="Length of a step at its largest; CBOW takes 0.2 well."
     )
     schedule: Literal["constant", "cosine", "decay", "plateau", "linear"] = Field(
         "linear", description="How the learning rate falls."

@@ -63,6 +63,7 @@ class CompiledLearner:
         self, network: EmbedNetwork, corpus: Corpus, chances: Chances, *, deterministic: bool
     ) -> None:
         self.corpus, self.chances, self.threads = corpus, chances, threads()
+        self.paths = network.paths
         copies = self.threads if deterministic else 1
         with torch.no_grad():
             self.matrices = Matrices(network.input, network.output, copies=copies)
@@ -70,7 +71,14 @@ class CompiledLearner:
     def learn(self, lines: tuple[int, int], options: Options) -> tuple[float, int]:
         ids, starts = self.corpus.ids, self.corpus.starts
         return embed_kernels.train_lines(
-            self.matrices, ids, starts, lines, self.chances, options, threads=self.threads
+            self.matrices,
+            ids,
+            starts,
+            lines,
+            self.chances,
+            options,
+            threads=self.threads,
+            paths=self.paths,
         )
 
     def vectors(self) -> tuple[Tensor, Tensor]:
@@ -115,6 +123,8 @@ class EmbedUpdate:
     ) -> None:
         self.settings, self.network, self.corpus, self.chances = settings, network, corpus, chances
         self.words = block_words(chances, train=settings.train)
+        if settings.model.output == "hierarchical":
+            self.words = 1  # the root is on every way: its steps cannot be summed
         self.learner: Learner | None = None
 
     def begin(self) -> None:
@@ -128,7 +138,7 @@ class EmbedUpdate:
                 CompiledLearner(
                     self.network, self.corpus, self.chances, deterministic=deterministic
                 )
-                if embed_kernels.active()
+                if embed_kernels.active() and self.settings.model.output != "softmax"
                 else PlainLearner(self.network, self.corpus, self.chances)
             )
         return self.learner
