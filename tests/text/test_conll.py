@@ -1,6 +1,7 @@
 import pytest
 
-from unrolled.errors import DataError
+from unrolled.config.data import TaggedWords
+from unrolled.errors import ConfigError, DataError
 from unrolled.text.conll import check_scheme, read_tagged, token_sentences, write_columns
 
 CONLLU = """\
@@ -155,3 +156,43 @@ def test_a_share_of_sentences_may_break_a_scheme():
     assert check_scheme(sentences, "iob2", source="in.txt", most=0.25) == 1
     with pytest.raises(DataError, match=r"in\.txt, line 3: I-X after the beginning"):
         check_scheme(sentences, "iob2", source="in.txt", most=0.2)
+
+
+# ------------------------------------------------------------------ columns that are named or found
+
+INDEXED = "1 The DT x\n2 rat NN y\n\n1 It PRP z\n"
+
+
+def test_a_column_that_counts_the_words_is_noticed():
+    first, second = read(INDEXED)
+    assert (first.words, first.tags) == (["The", "rat"], ["x", "y"])
+    assert (second.words, second.tags) == (["It"], ["z"])
+    numbers = read("1 CD\n2 CD\n\n7 CD\n")  # the words themselves
+    assert numbers[0].words == ["1", "2"]
+
+
+def test_columns_are_named_by_their_numbers_and_those_of_conllu_by_their_names():
+    first, _ = read(INDEXED, data=TaggedWords(word_column=2, tag_column="3"))
+    assert (first.words, first.tags) == (["The", "rat"], ["DT", "NN"])
+    first, _ = read(CONLLU, data=TaggedWords(word_column="lemma", tag_column="deprel"))
+    assert len(first.tags) == 3
+    with pytest.raises(ConfigError, match=r"data\.tag_column is '9', but must be a number from 1"):
+        read(INDEXED, data=TaggedWords(tag_column=9))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\tgo\tgo\t\t_\t_\t0\troot\t_\t_\n", "line 1: .* has an empty word or tag"),
+        ("1\t\tgo\tX\t_\t_\t0\troot\t_\t_\n", "line 1: .* has an empty word or tag"),
+        ("1 go go X _ _ 0 root _ _\n", "line 1: has 1 column, .* Here spaces stand for tabs"),
+        ("# text = go\n1 go X\n", "line 2: has 1 column, but a line of CoNLL-U has 10"),
+        ("# x\n1-2\tgo\n1\tgo\tX\n", "line 2: has 2 columns, but a line of CoNLL-U has 10"),
+    ],
+)
+def test_broken_conllu_is_refused_by_train_and_predict_alike(text, message):
+    with pytest.raises(DataError, match=message):
+        read(text)
+    if "empty word or tag" not in message or "\t\tgo" in text:
+        with pytest.raises(DataError, match=message):
+            list(token_sentences(text.split("\n"), source="in.txt"))

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import lzma
 import os
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import deque
+from encodings.aliases import aliases
 from pathlib import Path
 
 import pytest
@@ -297,3 +299,30 @@ def test_importing_the_readers_does_not_import_torch():
     code = "import sys, unrolled.text.corpus, unrolled.text.tokens; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout.strip() == b"False"
+
+
+SAMPLES = [
+    b"hello\nworld\n",
+    b"-abc-d\n" * 3,
+    "é日本😀\n".encode("utf-16"),
+    b"\xed\xa0\x80\\ud800 \\N{x}\n",
+    *(random.Random(seed).randbytes(60) for seed in range(12)),
+]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_no_encoding_ends_in_anything_but_lines_or_a_sentence(tmp_path):
+    names = sorted({*aliases.values(), "punycode", "idna", "unicode_escape", "raw_unicode_escape"})
+    read = 0
+    for number, sample in enumerate(SAMPLES):
+        path = written(tmp_path, sample, f"{number}.txt")
+        for name in names:
+            with contextlib.suppress(ConfigError, DataError):
+                read += all(isinstance(line, str) for line in read_lines(path, encoding=name))
+    assert read > 100
+
+
+def test_half_a_character_is_named_by_its_place(tmp_path):
+    path = written(tmp_path, b"ab\nc\\ud800\n")
+    with pytest.raises(DataError, match=r"line 2, column 2: holds half of a character"):
+        list(read_lines(path, encoding="unicode_escape"))

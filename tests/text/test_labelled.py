@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from unrolled.config.data import LabelledTexts
 from unrolled.errors import DataError
 from unrolled.text.corpus import read_lines
-from unrolled.text.labelled import Example, read_examples
+from unrolled.text.labelled import Example, check_labels, read_examples, read_labelled
 
 
 def read(text, name="data.tsv"):
@@ -114,3 +115,88 @@ def test_json_nested_beyond_measure_is_an_error_and_no_crash():
 def test_a_file_without_examples_is_refused():
     with pytest.raises(DataError, match="holds no example, but there must be some"):
         read("\n \n")
+
+
+# ------------------------------------------------------------------ columns that are found or named
+
+
+def labelled(text, name="d.csv", **data):
+    return read_labelled(text.split("\n"), source=name, data=LabelledTexts(**data))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("review,sentiment\nx y,a\n", ("review", "sentiment")),
+        ("Category;Id;Sentence\na;1;x y\n", ("Sentence", "Category")),
+        ("title|text|target\nt|x y|a\n", ("text", "target")),
+        ("label,text\na,x y\n", ("text", "label")),
+        ("a,x y\nb,z\n", ("2", "1")),
+        ("x y,a\nz w,b\nv u,a\n", ("1", "2")),
+    ],
+)
+def test_columns_are_found_by_usual_names_and_by_different_values(text, columns):
+    found = labelled(text)
+    assert found.columns == columns
+    assert found.examples[0].text == "x y"
+    assert found.examples[0].labels == ("a",)
+
+
+def test_a_table_of_many_columns_without_usual_names():
+    rows = [f"{n},{'ab'[n % 2]},a text of number {n}" for n in range(20)]
+    assert labelled("\n".join(rows)).columns == ("3", "2")
+    found = labelled("\n".join(["nr,kind of,what it says", *rows]))
+    assert found.columns == ("3", "2")
+    found = labelled("\n".join(["nr,kind,words", *rows]))
+    assert found.columns == ("words", "kind")
+    assert len(found.examples) == 20
+
+
+def test_settings_name_columns_and_are_kept_where_they_are_not_the_usual_ones():
+    text = "a,b,c\nx,1,u\ny,2,u\n"
+    found = labelled(text, text_column="a", label_column="C")
+    assert found.examples == [Example(("u",), "x", 2), Example(("u",), "y", 3)]
+    kept = found.settled(LabelledTexts())
+    assert (kept.text_column, kept.label_column) == ("a", "c")
+    numbers = labelled("x,1,u\ny,2,v\n", text_column=1, label_column=3)
+    assert numbers.settled(LabelledTexts()) == LabelledTexts(text_column="1", label_column="3")
+    usual = LabelledTexts()
+    assert labelled("label,text\na,x\n").settled(usual) == usual
+    assert labelled("a\tx\nb\ty\n", "d.txt").settled(usual) == usual
+    with pytest.raises(DataError, match=r"line 1: there is no column 'z' for the labels, but"):
+        labelled(text, label_column="z")
+    with pytest.raises(DataError, match=r"line 1: there is no column '7' for the texts, but"):
+        labelled(text, text_column=7)
+    with pytest.raises(DataError, match="column 2 is named for both texts and labels"):
+        labelled("x,1\ny,2\n", text_column=2, label_column=2)
+
+
+def test_fasttext_lines_and_json_arrays():
+    found = labelled("__label__a __label__b x  y\n\n__label__c z", "d.txt")
+    assert found.examples == [Example(("a", "b"), "x y", 1), Example(("c",), "z", 3)]
+    assert found.columns is None
+    with pytest.raises(DataError, match=r"d\.txt, line 2: must begin with a label"):
+        labelled("__label__a x\ny", "d.txt")
+    text = '[{"review": "x", "stars": 5},\n {"review": "y", "stars": 1}]'
+    found = labelled(text, "d.json")
+    assert found.examples == [Example(("5",), "x", 1), Example(("1",), "y", 2)]
+    assert found.columns == ("review", "stars")
+
+
+def test_a_file_in_which_every_row_has_its_own_label_is_refused_with_what_was_read():
+    found = labelled("\n".join(f"{n}\ttext {n % 3}" for n in range(30)), "d.tsv")
+    message = (
+        "d.tsv: has 30 different labels in 30 rows, so these are hardly labels. Read were labels "
+        "from column 1 (first '0') and texts from column 2 (first 'text 0')."
+    )
+    with pytest.raises(DataError, match=re.escape(message)):
+        check_labels(found, "d.tsv")
+    check_labels(labelled("\n".join(f"{n % 15}\tx" for n in range(30)), "d.tsv"), "d.tsv")
+    check_labels(labelled("a\tx\nb\ty\n", "d.tsv"), "d.tsv")
+
+
+@pytest.mark.parametrize("cell", ['"text": "\\ud800"', '"text": "x", "more": ["\\udfff"]'])
+def test_half_a_character_is_named_by_file_and_line(cell):
+    text = '{"label": "a", "text": "x"}\n{"label": "a", ' + cell + "}"
+    with pytest.raises(DataError, match=r"d\.jsonl, line 2: holds half of a character"):
+        read(text, "d.jsonl")

@@ -152,3 +152,14 @@ def test_moves_allow_what_the_scheme_writes_and_nothing_else(scheme):
         assert np.array_equal(legal_moves(tags, scheme).between, expected)
         assert legal_moves(tags, scheme).first.tolist() == [True, True, False, False, True]
         assert legal_moves(tags, scheme).last.tolist() == [True, False, False, True, True]
+
+
+def test_tags_without_a_label_mark_spans_of_one_kind():
+    tags = ["B", "I", "O", "B", "B"]
+    assert find_scheme([tags]) == "iob2"
+    assert spans(tags) == [Span(0, 2, ""), Span(3, 4, ""), Span(4, 5, "")]
+    for scheme in ("iob1", "iob2", "iobes"):
+        assert spans(write_spans(spans(tags), 5, scheme)) == spans(tags)
+    assert write_spans(spans(tags), 5, "iobes") == ["B", "E", "O", "S", "S"]
+    assert find_scheme([["B", "I", "NN"]]) is None
+    assert find_scheme([["B-", "O"]]) is None

@@ -1,4 +1,5 @@
 import gzip
+import os
 import struct
 
 import numpy as np
@@ -120,3 +121,46 @@ def test_a_packed_file_that_is_cut_off(tmp_path):
 def test_no_such_file(tmp_path):
     with pytest.raises(StorageError, match="cannot be read: No such file"):
         read_vectors(tmp_path / "v")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (b"fa\xe7ade 0.1 0.2", r"v, line 2, column 3: byte 0xe7 is not valid utf-8"),
+        (b"house nan 0.2", r"v, line 2: is 'house nan 0.2', but must be a word and 2 finite"),
+        (b"house 0,1 0,2", r"v, line 2: is 'house 0,1 0,2', but must be a word and 2 finite"),
+        (b"house 0.1", r"v, line 2: is 'house 0.1', but must be a word and 2 finite"),
+    ],
+)
+def test_a_fault_in_the_first_row_of_text_is_named_and_not_read_as_binary(tmp_path, row, message):
+    path = tmp_path / "v"
+    path.write_bytes(b"2 2\n" + row + b"\nrat 0.3 0.4\n")
+    with pytest.raises(DataError, match=message):
+        read_vectors(path)
+
+
+def test_another_encoding_and_runs_of_spaces(tmp_path):
+    path = tmp_path / "v"
+    path.write_bytes("2 2\nfaçade  0.5\t 1 \nrat 2 3\n".encode("latin-1"))
+    found = read_vectors(path, encoding="latin-1")
+    assert list(found.words) == ["façade", "rat"]
+    assert found.vectors.tolist() == [[0.5, 1.0], [2.0, 3.0]]
+
+
+def test_the_number_of_rows_must_be_what_the_first_line_says(tmp_path):
+    path = tmp_path / "v"
+    path.write_text("3 2\na 1 2\nb 3 4\n")
+    with pytest.raises(DataError, match=r"v: has 2 vectors, but its first line says 3\. It is cut"):
+        read_vectors(path)
+    path.write_bytes(as_binary() + b"more")
+    with pytest.raises(DataError, match=r"v: goes on behind the 5 vectors that its first line"):
+        read_vectors(path)
+
+
+def test_an_endless_number_is_a_word_and_a_pipe_is_refused(tmp_path):
+    path = tmp_path / "v"
+    path.write_text("1" * 5000 + " 2\na 1\n")  # too long for a size, so it is a word
+    assert read_vectors(path).vectors.tolist() == [[2.0], [1.0]]
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match="pipe: word vectors must be a file, not a pipe"):
+        read_vectors(tmp_path / "pipe")

@@ -11,6 +11,7 @@ mean here.
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -21,6 +22,8 @@ from unrolled.ngrams.query import Places
 from unrolled.ngrams.table import Floats, NgramTable
 from unrolled.text.tokens import PAD
 
+BETWEEN = " \t\r\n\f\v"  # a no-break space is a character like any other
+GAP = re.compile(f"[{BETWEEN}]+")
 LOG10 = math.log(10.0)
 LINES_AT_ONCE = 1 << 16
 
@@ -28,7 +31,7 @@ LINES_AT_ONCE = 1 << 16
 def arpa_lines(table: NgramTable, tokens: Sequence[str]) -> Iterator[str]:
     """The file in pieces of many lines; `tokens` (V,) are the names of the table's tokens."""
     for token in tokens:
-        if token.split() != [token]:
+        if not token or GAP.search(token):
             raise ConfigError(
                 f"the token {token!r} holds white space, which parts the tokens of an ARPA file. "
                 "Export a model of words or byte pairs."

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import DataError, shown
-from unrolled.ngrams.arpa import LOG10
+from unrolled.ngrams.arpa import BETWEEN, GAP, LOG10
 from unrolled.ngrams.query import Places, find
 from unrolled.ngrams.settings import MAX_ORDER
 from unrolled.ngrams.table import ZERO, Floats, Level, NgramTable
@@ -47,7 +47,7 @@ class ArpaFile:
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
             self.number += 1
-            if line := line.strip():
+            if line := line.strip(BETWEEN):
                 yield line
 
     def error(self, problem: str, line: int | None = None) -> DataError:
@@ -124,7 +124,7 @@ def _parsed(
     """Lines of an order, those with a backoff weight first."""
     gaps = np.array([line.count(" ") + line.count("\t") for line in lines], dtype=np.int64)
     for i in np.flatnonzero((gaps != k) & (gaps != k + 1)).tolist():
-        lines[i] = " ".join(lines[i].split())
+        lines[i] = GAP.sub(" ", lines[i])
         gaps[i] = lines[i].count(" ")
         if gaps[i] not in (k, k + 1):
             raise file.error(
@@ -208,7 +208,7 @@ def _new_ids(
     file: ArpaFile, names: list[str], numbers: Places, ids: dict[str, int]
 ) -> Iterator[int]:
     for name, number in zip(names, numbers.tolist(), strict=True):
-        if name.split() != [name]:
+        if not name or GAP.search(name):
             raise file.error(f"the word {shown(name)} is empty or holds white space.", number)
         yield ids.setdefault(SPECIALS[UNK] if name == "<UNK>" else name, len(ids))
 

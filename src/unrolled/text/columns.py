@@ -62,12 +62,12 @@ def named_columns(row: Sequence[str], wanted: Sequence[Wanted]) -> Columns | Non
 def find(names: Sequence[str], want: Wanted) -> int | None:
     """The place of a wanted column among names."""
     lower = [name.lower() for name in names]
-    if want.given is not None:
+    number = _number(want)
+    if want.given is not None and number is None:
         for candidates, given in ((names, want.given), (lower, want.given.lower())):
             if given in candidates:
                 return candidates.index(given)
     usual = [name for name in want.usual if name in lower]
-    number = _number(want)
     if number is not None:  # a header of any names: only some usual one shows that it is a header
         return number if usual and number < len(names) else None
     return lower.index(usual[0]) if usual and want.given is None else None

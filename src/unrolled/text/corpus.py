@@ -12,7 +12,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -158,7 +158,9 @@ def _readable(
     if not isinstance(error, UnicodeDecodeError):
         return ""
     decoder.setstate(before)
-    return decoder.decode(block[: max(0, error.start - len(before[0]))])
+    with suppress(UnicodeError):  # some codecs need the whole: then no place is known
+        return decoder.decode(block[: max(0, error.start - len(before[0]))])
+    return ""
 
 
 def _bad_bytes(error: UnicodeError, encoding: str) -> str:

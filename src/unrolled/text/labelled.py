@@ -143,7 +143,7 @@ def _columns(
             "the file is written with --format.",
             line=line,
         )
-    if common_width(cells) > 2 and len(cells) < FEW and not all(want.given for want in wanted):
+    if common_width(cells) > 2 and len(cells) < FEW and not any(want.given for want in wanted):
         raise _wrong_width(common_width(cells), 2, source=source, line=line)
     found = numbered_columns(cells, wanted, source=source, line=line)
     if found.places[0] == found.places[1]:

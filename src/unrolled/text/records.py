@@ -110,8 +110,8 @@ def joined(cells: Sequence[str], layout: Layout) -> str:
             " ".join(cell.splitlines()).replace("\t", " ") for cell in cells
         )
     line = io.StringIO()
-    csv.writer(line, delimiter=layout.separator, lineterminator="").writerow(cells)
-    return line.getvalue()
+    csv.writer(line, delimiter=layout.separator).writerow(cells)  # quotes what ends a line, too
+    return line.getvalue().removesuffix("\r\n")
 
 
 def _without_infinity(values: Values) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def table_rows(
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
-                yield begin, [cell.removesuffix("\n") for cell in row]
+                yield begin, row
             begin = reader.line_num + 1
     except csv.Error as error:
         raise DataError(

@@ -36,9 +36,14 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def is_span_tag(tag: str) -> bool:
-    """Whether a tag is O, or one of B, I, E and S with a label."""
+    """Whether a tag is O, or one of B, I, E and S, alone or with a label."""
     prefix, label = split_tag(tag)
-    return tag == OUTSIDE or (prefix in ("B", "I", "E", "S") and label != "")
+    return tag == OUTSIDE or (prefix in ("B", "I", "E", "S") and (label != "" or tag == prefix))
+
+
+def join_tag(prefix: str, label: str) -> str:
+    """What `split_tag` parts."""
+    return f"{prefix}-{label}" if label else prefix
 
 
 @lru_cache(maxsize=100_000)
@@ -76,19 +81,21 @@ def write_spans(found: Iterable[Span], length: int, scheme: str) -> list[str]:
 
 def _iob1(span: Span, before: Span) -> list[str]:
     touches = before.end == span.start and before.label == span.label
-    first = f"{'B' if touches else 'I'}-{span.label}"
-    return [first, *[f"I-{span.label}"] * (span.end - span.start - 1)]
+    return [join_tag("B" if touches else "I", span.label), *_inner(span, 1)]
 
 
 def _iob2(span: Span, before: Span) -> list[str]:
-    return [f"B-{span.label}", *[f"I-{span.label}"] * (span.end - span.start - 1)]
+    return [join_tag("B", span.label), *_inner(span, 1)]
 
 
 def _iobes(span: Span, before: Span) -> list[str]:
-    inner = span.end - span.start - 2
-    if inner < 0:
-        return [f"S-{span.label}"]
-    return [f"B-{span.label}", *[f"I-{span.label}"] * inner, f"E-{span.label}"]
+    if span.end - span.start == 1:
+        return [join_tag("S", span.label)]
+    return [join_tag("B", span.label), *_inner(span, 2), join_tag("E", span.label)]
+
+
+def _inner(span: Span, edges: int) -> list[str]:
+    return [join_tag("I", span.label)] * (span.end - span.start - edges)
 
 
 WRITERS: dict[str, Callable[[Span, Span], list[str]]] = {

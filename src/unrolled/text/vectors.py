@@ -7,9 +7,10 @@
 A file may be packed (.gz, .xz). Of a word that stands twice the first vector counts.
 """
 
+import re
 import warnings
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -26,6 +27,9 @@ Floats = NDArray[np.float32]
 LINES_AT_ONCE = 1000
 HEAD = 1 << 18  # bytes by which text and binary are told apart
 MAX_WIDTH = 16_384
+SIZE = re.compile(r"[0-9]{1,15}")
+SPACES = re.compile(r"[ \t]+")
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 MAX_WORD = 1 << 16  # bytes of a word in a binary file
 
 
@@ -54,10 +58,15 @@ class WordVectors:
 
 
 def read_vectors(
-    path: Path | str, *, wanted: Container[str] = (), most: int | None = None
+    path: Path | str,
+    *,
+    wanted: Container[str] = (),
+    most: int | None = None,
+    encoding: str = "utf-8",
 ) -> WordVectors:
     """The file's first `most` words (None: all), and those `wanted` that come later."""
-    rows = _binary_rows(path) if _is_binary(path) else _text_rows(path)
+    _check_twice(path)
+    rows = _binary_rows(path) if _is_binary(path) else _text_rows(path, encoding)
     words: dict[str, int] = {}
     kept: list[Floats] = []
     index = 0
@@ -74,31 +83,33 @@ def read_vectors(
     return WordVectors(list(words), np.concatenate(kept))
 
 
+def _check_twice(path: Path | str) -> None:
+    """Refuse what cannot be read twice, as it must be to tell text from binary."""
+    place = Path(path)
+    if str(path) == "-" or (place.exists() and not place.is_file() and not place.is_dir()):
+        raise StorageError(
+            path, "word vectors must be a file, not a pipe. Save them to a file and name that."
+        )
+
+
 def _is_binary(path: Path | str) -> bool:
-    """Whether sizes stand first and what follows is not a word and so many numbers in text."""
+    """Whether sizes stand first and what follows is no text: it holds control characters."""
     with _opened(path) as file:
         head = file.read(HEAD)
     first, _, rest = head.partition(b"\n")
-    sizes = _sizes(first.decode("latin-1").split())
-    if sizes is None:
-        return False
-    line = rest.partition(b"\n")[0]
-    with suppress(ValueError):
-        _numbers([line.decode("utf-8").split()[-sizes[1] :]], sizes[1])
-        return False
-    return len(rest) > 0
+    return _sizes(first.decode("latin-1").split()) is not None and bool(CONTROL.search(rest))
 
 
 def _sizes(fields: Sequence[str]) -> tuple[int, int] | None:
     """How many words of how many numbers, if that is what the fields of the first line say."""
-    if len(fields) != 2 or not all(field.isascii() and field.isdigit() for field in fields):
+    if len(fields) != 2 or not all(SIZE.fullmatch(field) for field in fields):
         return None
     return int(fields[0]), int(fields[1])
 
 
-def _text_rows(path: Path | str) -> Iterator[tuple[list[str], Floats]]:
+def _text_rows(path: Path | str, encoding: str) -> Iterator[tuple[list[str], Floats]]:
     """Words and vectors (n, E), many lines at a time."""
-    lines = read_lines(path)
+    lines = read_lines(path, encoding=encoding)
     first = next(lines, "").split()
     if not first:
         return
@@ -109,24 +120,34 @@ def _text_rows(path: Path | str) -> Iterator[tuple[list[str], Floats]]:
     if sizes is None:
         numbered = chain([(1, " ".join(first))], numbered)
     numbered = ((number, line) for number, line in numbered if line.strip())
+    count = 0
     while block := list(islice(numbered, LINES_AT_ONCE)):
+        count += len(block)
         yield _parsed(path, block, width)
+    if sizes is not None and sizes[0] != count:
+        raise DataError(
+            path,
+            f"has {count:,} vectors, but its first line says {sizes[0]:,}. It is cut off or "
+            "damaged; get it again, or mend the first line.",
+        )
 
 
 def _parsed(path: Path | str, block: list[tuple[int, str]], width: int) -> tuple[list[str], Floats]:
     """A word may hold spaces, so the numbers are counted from the end of the line."""
     fields = [line.rstrip().rsplit(" ", width) for _, line in block]
     try:
-        return [row[0] for row in fields], _numbers([row[1:] for row in fields], width)
+        return [row[0].strip(" \t") for row in fields], _numbers([row[1:] for row in fields], width)
     except ValueError:
         if len(block) > 1:
             halves = (block[: len(block) // 2], block[len(block) // 2 :])
             parts = [_parsed(path, half, width) for half in halves]  # the wrong one raises
             return parts[0][0] + parts[1][0], np.concatenate([part[1] for part in parts])
         number, line = block[0]
+        if (plain := SPACES.sub(" ", line.strip(" \t"))) != line:
+            return _parsed(path, [(number, plain)], width)
         raise DataError(
             path,
-            f"is {line[:40]!r}, but must be a word and {width} finite numbers, with one space "
+            f"is {line[:40]!r}, but must be a word and {width} finite numbers, with spaces "
             "between them, as in the first line.",
             line=number,
         ) from None
@@ -157,6 +178,12 @@ def _binary_rows(path: Path | str) -> Iterator[tuple[list[str], Floats]]:
             rows = range(start, min(count, start + LINES_AT_ONCE))
             pairs = [_binary_row(path, file, width, row, count) for row in rows]
             yield [word for word, _ in pairs], np.stack([values for _, values in pairs])
+        if file.read(1 << 10).strip(b"\n"):
+            raise DataError(
+                path,
+                f"goes on behind the {count:,} vectors that its first line speaks of; it is "
+                "damaged, or no file of word vectors.",
+            )
 
 
 def _binary_row(
@@ -198,4 +225,4 @@ def _opened(path: Path | str) -> Iterator[BinaryIO]:
     except DAMAGE as error:
         raise DataError(path, f"the compressed file is cut off or damaged ({error}).") from error
     except OSError as error:
-        raise StorageError(path, f"cannot be read: {error.strerror}.") from error
+        raise StorageError(path, f"cannot be read: {error.strerror or error}.") from error

@@ -21,6 +21,7 @@ IdsOfLines = Callable[[Sequence[str]], tuple[Ids, Lengths]]  # all ids, and how 
 CHUNK = 1 << 20  # characters counted or encoded at once
 JOINER = "￭"  # U+FFED before a token: no white space stood there
 INNER = "'’·\u200c\u200d\u2010\u2011-"  # between two letters these belong to the word
+GAP = re.compile(r"[ \t\r\n\f\v]")
 PUNCTUATION = re.compile(r"[^\w\s]")
 SPLITTERS = ("space", "unicode")
 
@@ -94,8 +95,11 @@ class WordTokeniser:
         return Vocabulary.build(counts, ends=len(lines), min_count=min_count, max_size=max_size)
 
     def reader(self, vocabulary: Vocabulary) -> IdsOfLines:
-        """A function from lines to ids."""
-        if any(token.split() != [token] for token in vocabulary.tokens):
+        """A function from lines to ids.
+
+        A token may hold a no-break space, as other tools' do: no text here has such a word.
+        """
+        if any(not token or GAP.search(token) for token in vocabulary.tokens):
             raise ValueError("a token of a vocabulary of words is empty or holds white space")
         if self.splitter == "space" and not self.lowercase:
             return self._indexed(vocabulary)

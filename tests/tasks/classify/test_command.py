@@ -135,7 +135,19 @@ def test_a_picture_holds_only_so_many_texts(capsys, tmp_path):
     assert not (tmp_path / "why.png").exists()
 
 
-def test_a_text_beyond_all_measure_is_named_by_its_line():
+@pytest.mark.parametrize("characters", ["none", "suffix"])
+def test_a_text_beyond_all_measure_is_cut_and_named_by_its_line(capsys, characters):
     texts = ["a"] * 300 + ["a " * 20_001]
-    with pytest.raises(DataError, match=r"in\.txt, line 301: the text has 20001 tokens, but may"):
-        print_answers(model(), texts, source="in.txt")
+    built = model(**{"model.characters": characters})
+    print_answers(built, texts, source="in.txt")
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 301
+    assert (
+        said.err
+        == "in.txt, line 301: Longer than 20,000 tokens, and answered from the first of them.\n"
+    )
+    cut = built.reader.encode([texts[-1], "a " * 20_000], cut=True)
+    assert cut.lengths.tolist() == [20_000, 20_000]
+    assert cut.cut.tolist() == [True, False]
+    with pytest.raises(DataError, match=r"line 1: the text has 20001 tokens, but may have at most"):
+        built.probabilities(texts[-1:])

@@ -356,3 +356,14 @@ def test_a_full_disk_costs_no_model_and_says_so(texts, tmp_path):
             Scratch(1000, tmp_path).zeros(100_000, np.int64)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_pipe_is_counted_like_a_file(tmp_path, texts):
+    settings = {"train.threads": 1}
+    expected = train("ngram", train=texts["train"], out=tmp_path / "file", settings=settings)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cp", texts["train"], pipe]):
+        found = train("ngram", train=pipe, out=tmp_path / "piped", settings=settings)
+    for name, tensor in expected.tensors().items():
+        assert torch.equal(tensor, found.tensors()[name]), name

@@ -17,6 +17,7 @@ from unrolled.tasks.classify.answers import Explanation, Labelled, Prediction
 from unrolled.tasks.classify.baselines import Baselines
 from unrolled.tasks.classify.network import ClassifyNetwork
 from unrolled.tasks.classify.reader import (
+    MAX_TOKENS,
     EncodedTexts,
     TextBatches,
     TextReader,
@@ -34,6 +35,7 @@ CALIBRATION_FILE = "calibration.json"
 TEMPERATURES = (0.01, 100.0)
 BATCH_TOKENS = 8192  # tokens read at once
 BESIDE = "baselines."  # what their tensors' names begin with
+CUT_OFF = f"Longer than {MAX_TOKENS:,} tokens, and answered from the first of them"
 YES = 0.5  # where a text may have several labels, it has those that are at least so probable
 
 
@@ -126,11 +128,14 @@ class ClassifyModel(NetworkModel):
         for block in blocks:
             texts = [given.text for given in block]
             rows = range(first, first + len(texts))
-            found = self.probabilities(texts, source=source, lines=rows)
-            for row, text, p in zip(rows, texts, found, strict=True):
+            encoded = self.reader.encode(texts, source=source, lines=rows, cut=True)
+            assert encoded.cut is not None
+            found = self.encoded_probabilities(encoded)
+            for row, text, p, cut in zip(rows, texts, found, encoded.cut, strict=True):
                 every = self.ranked(p) if options.all_labels else None
                 prediction, multi_label = self.prediction(p), self.labels.multi_label
-                yield Labelled(self, row, text, prediction, options.explain, multi_label, every)
+                given = (self, row, text, prediction, options.explain, multi_label, every)
+                yield Labelled(*given, remarks=(CUT_OFF,) if cut else ())
             first += len(texts)
 
     def probabilities(
@@ -188,7 +193,7 @@ class ClassifyModel(NetworkModel):
 
     def explain(self, text: str, *, label: str | None = None) -> Explanation:
         """Each token's part in what is said of a text, for a label or for the likeliest one."""
-        encoded = self.reader.encode([text])
+        encoded = self.reader.encode([text], cut=True)
         batch = TextBatches(encoded, batch_tokens=BATCH_TOKENS).build(np.array([0]))
         with torch.no_grad():
             vectors = self.network.embedder(batch)  # (1, T, E)
@@ -204,7 +209,7 @@ class ClassifyModel(NetworkModel):
         return Explanation(
             self.labels.names[number],
             float(probabilities[number]),
-            self.reader.shown(text),
+            self.reader.shown(text)[: encoded.tokens],
             None if attention is None else attention[0].tolist(),
             (slope * vectors).sum(dim=2)[0].tolist(),
         )

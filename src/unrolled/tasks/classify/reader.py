@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.errors import DataError
@@ -31,6 +32,7 @@ class EncodedTexts:
 
     rows: Ragged  # each of 1 token or more
     spelled: EncodedWords | None = None
+    cut: NDArray[np.bool_] | None = None  # (texts,) those of which only the beginning is here
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,8 +77,9 @@ class TextReader(Protocol):
         *,
         source: Path | str = "<texts>",
         lines: Sequence[int] | None = None,
+        cut: bool = False,
     ) -> EncodedTexts:
-        """The ids of texts; one beyond all measure is refused by its source and line."""
+        """The ids of texts; one beyond all measure is refused by its source and line, or cut."""
         ...
 
     def shown(self, text: str) -> list[str]:
@@ -106,11 +109,14 @@ class PlainReader:
         *,
         source: Path | str = "<texts>",
         lines: Sequence[int] | None = None,
+        cut: bool = False,
     ) -> EncodedTexts:
         encoded = self.encoder.encode_lines(texts)
         lengths = np.maximum(encoded.lengths - 1, 1)  # the end is left out, but of an empty text
-        _check_lengths(lengths, source, lines)
-        return EncodedTexts(Ragged(encoded.ids, encoded.starts, lengths))
+        if not cut:
+            _check_lengths(lengths, source, lines)
+        shorter = np.minimum(lengths, MAX_TOKENS)
+        return EncodedTexts(Ragged(encoded.ids, encoded.starts, shorter), cut=lengths > MAX_TOKENS)
 
     def shown(self, text: str) -> list[str]:
         tokeniser = self.encoder.tokeniser
@@ -143,11 +149,15 @@ class SpellingReader:
         *,
         source: Path | str = "<texts>",
         lines: Sequence[int] | None = None,
+        cut: bool = False,
     ) -> EncodedTexts:
         words = [self._tokeniser.split(text) or [SPECIALS[END]] for text in texts]
-        encoded = self.encoder.encode(words)
-        _check_lengths(encoded.lengths, source, lines)
-        return EncodedTexts(Ragged.joined(encoded.words, encoded.lengths), encoded)
+        lengths = np.array([len(each) for each in words], dtype=np.int64)
+        if not cut:
+            _check_lengths(lengths, source, lines)
+        encoded = self.encoder.encode([each[:MAX_TOKENS] for each in words])
+        rows = Ragged.joined(encoded.words, encoded.lengths)
+        return EncodedTexts(rows, encoded, cut=lengths > MAX_TOKENS)
 
     def shown(self, text: str) -> list[str]:
         return _readable(self._tokeniser.split(text))

@@ -168,11 +168,15 @@ class WordVectors(VectorTable):
 
 
 def pretrained(
-    path: Path | str, *, wanted: Container[str] = (), most: int | None = None
+    path: Path | str,
+    *,
+    wanted: Container[str] = (),
+    most: int | None = None,
+    encoding: str = "utf-8",
 ) -> VectorTable:
     """Of a folder or a file the first `most` words (None: all), and those `wanted` that follow."""
     if not Path(path).is_dir():
-        return read_vectors(path, wanted=wanted, most=most)
+        return read_vectors(path, wanted=wanted, most=most, encoding=encoding)
     table = WordVectors.load(path)
     kept = [
         row for row, word in enumerate(table.words) if most is None or row < most or word in wanted

@@ -23,13 +23,14 @@ class Sentences:
     sentences: Sequence[TaggedSentence]
     source: Path | str
     known_by: Fingerprint
+    encoding: str = "utf-8"
 
     @classmethod
     def read(cls, source: Source, *, column: str, data: TaggedWords) -> Self:
         """All sentences of a file; `column` says which tags a CoNLL-U file gives."""
         lines = source.lines()
         sentences = read_tagged(lines, source=source.path, column=column, data=data)
-        return cls(sentences, source.path, lines.fingerprint())
+        return cls(sentences, source.path, lines.fingerprint(), source.encoding)
 
     def fingerprint(self) -> Fingerprint:
         """By what to know the file again."""

@@ -1,7 +1,7 @@
 """A tagger made ready for training: vocabularies, tags, batches, development sentences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -9,7 +9,7 @@ from typing import Self
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
 from unrolled.tasks.shared.batch_size import with_batch_tokens
-from unrolled.tasks.shared.lines import with_dev
+from unrolled.tasks.shared.lines import in_training, with_dev
 from unrolled.tasks.shared.word_vectors import pretrained
 from unrolled.tasks.tag.data import Sentences, TaggedData
 from unrolled.tasks.tag.model import TagModel
@@ -36,6 +36,7 @@ class TagJob(StepJob[TagModel]):
     test_data: TaggedData | None = None
     vectors_found: int = 0
     broken: int = 0  # training sentences whose tags break their scheme
+    in_training: Mapping[str, float] = field(default_factory=dict)  # sentences of other files
 
     @property
     def train(self) -> TrainSettings:
@@ -72,6 +73,7 @@ class TagJob(StepJob[TagModel]):
             **({"vectors_found": self.vectors_found} if self.vectors_found else {}),
             **self._overlap("dev", self.dev_data),
             **(self._overlap("test", self.test_data) if self.test_data is not None else {}),
+            **self.in_training,
         }
 
     def _overlap(self, name: str, data: TaggedData) -> dict[str, float]:
@@ -115,7 +117,7 @@ def tag_job(settings: TagRun, data: Mapping[str, Sentences]) -> TagJob:
     data = with_dev(data, settings.train.holdout, settings.seed)
     train = data["train"].sentences
     _check_lengths(train, source)
-    vectors = _vectors(settings, train)
+    vectors = _vectors(settings, data["train"])
     encoder = build_encoder(settings, train, vectors)
     tags = TagSet.build(train, encoder, scheme)
     check_tag_set(tags, source=source)
@@ -125,7 +127,9 @@ def tag_job(settings: TagRun, data: Mapping[str, Sentences]) -> TagJob:
     for split in given.values():
         check_overlap(tags, split.sentences, source=split.source)
     ready = {name: prepared(model, data[name].sentences) for name in data if name != "train"}
-    return TagJob(model, train, ready["dev"], ready.get("test"), found, broken)
+    files = {"train": data["train"], **given}
+    seen = in_training(files, lambda split: (" ".join(s.words) for s in split.sentences))
+    return TagJob(model, train, ready["dev"], ready.get("test"), found, broken, seen)
 
 
 def build_encoder(
@@ -143,13 +147,14 @@ def build_encoder(
     )
 
 
-def _vectors(settings: TagRun, sentences: Sequence[TaggedSentence]) -> WordVectors | None:
+def _vectors(settings: TagRun, data: Sentences) -> WordVectors | None:
     model = settings.model
     if model.vectors is None:
         return None
-    words = {word for sentence in sentences for word in sentence.words}
+    words = {word for sentence in data.sentences for word in sentence.words}
     wanted = words | {word.lower() for word in words}
-    return pretrained(model.vectors, wanted=wanted, most=model.vector_words)
+    most, encoding = model.vector_words, data.encoding
+    return pretrained(model.vectors, wanted=wanted, most=most, encoding=encoding)
 
 
 def _check_lengths(sentences: Sequence[TaggedSentence], source: Path | str) -> None:

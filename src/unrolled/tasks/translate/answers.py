@@ -9,7 +9,9 @@ from unrolled.decode.tree import Node
 from unrolled.errors import ConfigError
 from unrolled.tasks.translate.settings import TraceOptions
 
+MAX_SOURCE = 2000  # tokens of a text that is searched for
 CUT_OFF = "Cut off before an end was written"
+TOO_LONG = f"Longer than {MAX_SOURCE:,} tokens, and answered from the first of them"
 UNREADABLE = "Of no token is known to the model, so the output says little"
 
 
@@ -21,6 +23,24 @@ class Translation(NamedTuple):
     score: float  # what the search ranked it by
     finished: bool  # False: no end was written within the limit
     tokens: list[str]
+
+
+NOTHING = Translation("", 0.0, 0.0, True, [])
+
+
+def joined(found: list[list[Translation]]) -> list[Translation]:
+    """The best outputs of a text's sentences as one; those of a whole text as they are."""
+    if len(found) == 1:
+        return found[0]
+    best = [outputs[0] for outputs in found]
+    whole = Translation(
+        " ".join(output.text for output in best if output.text),
+        sum(output.log_probability for output in best),
+        sum(output.score for output in best),
+        all(output.finished for output in best),
+        [token for output in best for token in output.tokens],
+    )
+    return [whole]
 
 
 class Alignment(NamedTuple):
@@ -39,11 +59,16 @@ class Translated(NamedTuple):
     found: list[Translation]
     ranked: bool  # whether several outputs were asked for
     unknown: bool  # whether no token of the text is known
+    shortened: bool = False  # whether only its beginning was read
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What makes the output doubtful."""
-        reasons = ((CUT_OFF, not self.found[0].finished), (UNREADABLE, self.unknown))
+        reasons = (
+            (TOO_LONG, self.shortened),
+            (CUT_OFF, not self.found[0].finished),
+            (UNREADABLE, self.unknown),
+        )
         return tuple(reason for reason, holds in reasons if holds)
 
     def text(self) -> str:

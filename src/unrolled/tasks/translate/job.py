@@ -1,7 +1,7 @@
 """A sequence-to-sequence model made ready for training: vocabularies, pairs, dictionary."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -12,7 +12,7 @@ from torch import Tensor
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
 from unrolled.tasks.shared.batch_size import with_batch_tokens
-from unrolled.tasks.shared.lines import with_dev
+from unrolled.tasks.shared.lines import in_training, with_dev
 from unrolled.tasks.translate.data import PairData, Pairs
 from unrolled.tasks.translate.dictionary import word_dictionary
 from unrolled.tasks.translate.model import TranslateModel
@@ -35,6 +35,7 @@ class TranslateJob(StepJob[TranslateModel]):
     dev_pairs: PairData
     test_pairs: PairData | None
     dropped: Dropped
+    in_training: Mapping[str, float] = field(default_factory=dict)  # pairs of other files
 
     @property
     def train(self) -> TrainSettings:
@@ -74,6 +75,7 @@ class TranslateJob(StepJob[TranslateModel]):
             "source_vocabulary": len(self.model.source.vocabulary),
             "left_out": self.dropped.total,
             **{f"left_out_{why}": count for why, count in left_out.items() if count},
+            **self.in_training,
         }
 
     def dev(self) -> Dev:
@@ -121,7 +123,7 @@ class TranslateJob(StepJob[TranslateModel]):
 
 def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> TranslateJob:
     """Vocabularies come from the training pairs alone."""
-    data = with_dev(data, settings.train.holdout, settings.seed)
+    given, data = data, with_dev(data, settings.train.holdout, settings.seed)
     train = data["train"]
     model = TranslateModel.build(settings, train.sources, train.targets)
     ready = {
@@ -130,7 +132,8 @@ def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> Translat
     pairs, dropped = _fitting(settings, ready["train"], source=train.source)
     model = replace(model, settings=with_batch_tokens(settings, pairs.places))
     model.from_training.longest.fill_(int(pairs.target.lengths.max()))
-    return TranslateJob(model, pairs, ready["dev"], ready.get("test"), dropped)
+    seen = in_training(given, lambda split: (f"{p.source}\t{p.target}" for p in split.pairs))
+    return TranslateJob(model, pairs, ready["dev"], ready.get("test"), dropped, seen)
 
 
 def _fitting(

@@ -19,12 +19,21 @@ from unrolled.errors import ConfigError
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks
-from unrolled.tasks.translate.answers import Alignment, Trace, Translated, Translation
+from unrolled.tasks.translate.answers import (
+    MAX_SOURCE,
+    NOTHING,
+    Alignment,
+    Trace,
+    Translated,
+    Translation,
+    joined,
+)
 from unrolled.tasks.translate.network import DecoderState, TranslateNetwork
 from unrolled.tasks.translate.search import DEFAULT, Search, chosen_search
 from unrolled.tasks.translate.settings import PredictOptions, TraceOptions, TranslateRun
 from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch, PairBatches, SourceBatches
+from unrolled.text.sentences import split_sentences
 from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
 
 BATCH_TOKENS = 2048  # source tokens read at once
@@ -114,10 +123,23 @@ class TranslateModel(NetworkModel):
         row, search = 0, chosen_search(options)
         for block in blocks:
             texts = [given.text for given in block]
-            for text, found in zip(texts, self._found(texts, row, options), strict=True):
+            parts = [split_sentences(text) if options.sentences else [text] for text in texts]
+            short = [[self._shortened(part) for part in of_text] for of_text in parts]
+            found = iter(self._found([part for some in short for part in some], row, options))
+            for text, own, read in zip(texts, parts, short, strict=True):
                 row += 1
-                unknown = bool(text.strip()) and not self.knows(text)
-                yield Translated(text, row, found, search.nbest > 1, unknown)
+                outputs = joined([next(found) for _ in own])
+                unknown = bool(text.strip()) and not any(map(self.knows, read))
+                yield Translated(text, row, outputs, search.nbest > 1, unknown, own != read)
+
+    def _shortened(self, text: str) -> str:
+        """A text that is not longer than a search can be for."""
+        if len(text) <= MAX_SOURCE:
+            return text
+        tokens = self.source.tokeniser.split(text)
+        if len(tokens) <= MAX_SOURCE:
+            return text
+        return self.source.tokeniser.join(tokens[:MAX_SOURCE])
 
     def _found(
         self, texts: Sequence[str], before: int, options: PredictOptions
@@ -229,7 +251,7 @@ class TranslateModel(NetworkModel):
         look: Callable[[DecoderState, Tensor, Tensor], list[list[Hypothesis]]],
         search: Search,
     ) -> list[list[Translation]]:
-        found: list[list[Translation]] = [[_NOTHING] for _ in texts]
+        found: list[list[Translation]] = [[NOTHING] for _ in texts]
         real = [number for number, text in enumerate(texts) if text.strip()]
         lines = [texts[number] for number in real]
         if not lines:
@@ -317,9 +339,6 @@ class TranslateModel(NetworkModel):
             sums = torch.zeros(len(rows), dtype=torch.float64).index_add_(0, each, nats)
             found[rows] = -sums.numpy()
         return found
-
-
-_NOTHING = Translation("", 0.0, 0.0, True, [])
 
 
 def _restored(settings: TranslateRun, files: Mapping[str, bytes], prefix: str) -> TextEncoder:

@@ -204,6 +204,7 @@ class PredictOptions(SearchOptions):
     """How outputs are looked for, or drawn."""
 
     nbest: int = Field(1, ge=1, description="Outputs for each text.")
+    sentences: bool = Field(False, description="Part each text into sentences first.")
     max_length: int | None = Field(None, ge=1, description="Tokens that an output may have.")
     temperature: float | None = Field(
         None, description="Draw outputs at this temperature instead of searching."
@@ -219,6 +220,11 @@ class PredictOptions(SearchOptions):
             raise ConfigError(
                 f"--{min(searching)} was given, but a model that draws its outputs (--temperature) "
                 "has no such option. Leave it away."
+            )
+        if self.sentences and self.nbest > 1:
+            raise ConfigError(
+                f"--nbest is {self.nbest} and --sentences was given, but of several sentences the "
+                "best output is joined alone. Leave one of them away."
             )
         return self
 
