@@ -16,6 +16,7 @@
 #include "kernel_sets.hpp"
 #include "memory.hpp"
 #include "plan.hpp"
+#include "tensors.hpp"
 #include "threads.hpp"
 
 namespace nb = nanobind;
@@ -64,6 +65,10 @@ using Lengths = std::vector<int64_t>;
 
 int gates_of(const AnyCell& cell) {
     return std::visit([](auto own) { return own.gates(); }, cell);
+}
+
+int state_size_of(const AnyCell& cell) {
+    return std::visit([](auto own) { return own.has_memory ? 2 : 1; }, cell);
 }
 
 template <class Enum>
@@ -203,19 +208,6 @@ void require_directions(size_t count) {
     require(count >= 1 && count <= most_directions, "a layer has one or two directions");
 }
 
-// The set that the weights were packed for, which must be one; else the default.
-template <class T>
-const KernelSet& set_of(const std::vector<ForwardArguments<T>>& directions, int G, int H) {
-    const KernelSet* set = directions[0].ready ? &directions[0].ready.set() : &current_set();
-    for (const ForwardArguments<T>& d : directions) {
-        require(bool(d.ready) == bool(directions[0].ready), "all directions are packed, or none");
-        require(d.E == directions[0].E && d.E >= 0 && d.E <= most_inputs, "E out of range");
-        require(!d.ready || (&d.ready.set() == set && d.ready.fits(G, H, d.E)),
-                "weights were packed for another set of kernels or other sizes");
-    }
-    return *set;
-}
-
 template <class T>
 std::vector<Forward<T>> with_packed(const std::vector<ForwardArguments<T>>& directions) {
     std::vector<Forward<T>> result(directions.begin(), directions.end());
@@ -233,16 +225,185 @@ void run_forward(const KernelSet& set, const AnyCell& cell, const Shape& shape, 
     std::visit(run, cell);
 }
 
-template <class T>
-void forward(const AnyCell& cell, const std::vector<ForwardArguments<T>>& directions, int64_t B, int64_t H,
-             int64_t steps, int threads, const Lengths& lengths) {
-    require_directions(directions.size());
-    Sizes sizes(B, H, steps, threads, lengths);
-    const int G = gates_of(cell);
-    const KernelSet& set = set_of(directions, G, int(H));
-    const int D = int(directions.size());
-    Plan plan = make_plan(G, sizes.shape, D, sizeof(T));
-    run_forward(set, cell, sizes.shape, plan, with_packed(directions).data(), D);
+// A layer's call: its tensors, looked at and compared. What does not fit is left to Python, which names it.
+class ForwardCall {
+   public:
+    ForwardCall(const AnyCell& cell, nb::handle x, const nb::list& tensors, int directions, int64_t B,
+                int64_t steps, const Lengths& lengths)
+        : cell_(cell), D_(directions), lengths_(lengths), tensors_(tensors) {
+        const int state_size = state_size_of(cell);
+        const size_t weights = size_t(D_) * fields;
+        fits_ = (D_ == 1 || D_ == 2) && look(x.ptr(), x_) && x_.axes == 3 && is_as_it_lies(x.ptr()) &&
+                (tensors.size() == weights || tensors.size() == weights + state_size);
+        if (!fits_) return;
+        B_ = x_.sizes[0];
+        steps_ = x_.sizes[1];
+        E_ = x_.sizes[2];
+        fits_ = B_ == B && steps_ == steps && (x_.strides[2] == 1 || E_ <= 1) && has_lengths();
+        for (int d = 0; d < D_ && fits_; ++d) find_weights(d);
+        for (size_t i = weights; i < tensors.size() && fits_; ++i)
+            fits_ = !is_none(i) && find(i, {D_, B_, H_}, first_[i - weights]);
+    }
+
+    bool fits() const { return fits_; }
+
+    // Where the results go: y, the last states and what is kept for a way back, four tensors a direction or none.
+    bool find_room(nb::handle y, const nb::list& last, const nb::list& kept) {
+        const int state_size = state_size_of(cell_);
+        fits_ = fits_ && look(y.ptr(), y_) && y_.bits == x_.bits && y_.has_shape({B_, steps_, D_ * H_}) &&
+                (y_.strides[2] == 1 || D_ * H_ <= 1) && int(last.size()) == state_size &&
+                (kept.size() == 0 || kept.size() == size_t(D_) * kinds_kept);
+        for (size_t i = 0; i < last.size() && fits_; ++i) fits_ = find(last[i], {D_, B_, H_}, last_[i]);
+        for (size_t i = 0; i < kept.size() && fits_; ++i)
+            fits_ = find(kept[i], {tokens(), (i % kinds_kept ? 1 : gates_of(cell_)) * H_}, kept_[i]);
+        return fits_;
+    }
+
+    bool is_double() const { return x_.bits == 64; }
+
+    template <class T>
+    void run(const std::vector<Packed<T>>& packed, int threads) const {
+        require(packed.empty() || int(packed.size()) == D_, "all directions are packed, or none");
+        const Sizes sizes(B_, H_, steps_, threads, lengths_);
+        require(E_ <= most_inputs, "E out of range");
+        const int G = gates_of(cell_);
+        const KernelSet& set = packed.empty() ? current_set() : packed[0].set();
+        std::vector<Forward<T>> directions(D_);
+        for (int d = 0; d < D_; ++d) {
+            directions[d] = direction<T>(d);
+            if (packed.empty()) continue;
+            require(&packed[d].set() == &set && packed[d].fits(G, int(H_), E_),
+                    "weights were packed for another set of kernels or other sizes");
+            directions[d].packed = packed[d].states();
+            directions[d].packed_input = packed[d].inputs();
+        }
+        nb::gil_scoped_release released;
+        const Plan plan = make_plan(G, sizes.shape, D_, sizeof(T));
+        run_forward(set, cell_, sizes.shape, plan, directions.data(), D_);
+    }
+
+   private:
+    // The fields of nn/cells.py's Weights, and of nn/kernel_gradients.py's Kept.
+    enum { ih, hh, bias_ih, bias_hh, peephole, hr, fields };
+    enum { gates, inner, cells, before, kinds_kept };
+
+    bool has_lengths() const {
+        auto is_wrong = [&](int64_t length) { return length < 1 || length > steps_; };
+        return lengths_.empty() || (int64_t(lengths_.size()) == B_ &&
+                                    std::none_of(lengths_.begin(), lengths_.end(), is_wrong));
+    }
+
+    int64_t tokens() const {
+        return lengths_.empty() ? B_ * steps_ : std::accumulate(lengths_.begin(), lengths_.end(), int64_t(0));
+    }
+
+    bool is_none(size_t i) const { return PyList_GET_ITEM(tensors_.ptr(), i) == Py_None; }
+
+    // A tensor of this shape, or none.
+    bool find(nb::handle value, std::initializer_list<int64_t> shape, TensorView& view) const {
+        if (value.is_none()) return true;
+        return look(value.ptr(), view) && view.bits == x_.bits && view.has_shape(shape) &&
+               view.is_contiguous();
+    }
+
+    // The same of what went in.
+    bool find(size_t i, std::initializer_list<int64_t> shape, TensorView& view) const {
+        nb::handle value = PyList_GET_ITEM(tensors_.ptr(), i);
+        return find(value, shape, view) && (value.is_none() || is_as_it_lies(value.ptr()));
+    }
+
+    void find_weights(int d) {
+        const size_t begin = size_t(d) * fields;
+        TensorView* own = weights_[d];
+        if (d == 0) {
+            TensorView first;
+            fits_ = look(PyList_GET_ITEM(tensors_.ptr(), hh), first) && first.axes == 2;
+            if (!fits_) return;
+            H_ = first.sizes[1];
+        }
+        const int64_t rows = gates_of(cell_) * H_;
+        const LstmCell* lstm = std::get_if<LstmCell>(&cell_);
+        const int64_t peepholes = lstm ? lstm->peepholes() : 0;
+        fits_ = !is_none(begin + ih) && !is_none(begin + hh) && is_none(begin + hr) &&
+                is_none(begin + peephole) == (peepholes == 0) &&
+                find(begin + ih, {rows, E_}, own[ih]) && find(begin + hh, {rows, H_}, own[hh]) &&
+                find(begin + bias_ih, {rows}, own[bias_ih]) && find(begin + bias_hh, {rows}, own[bias_hh]) &&
+                find(begin + peephole, {peepholes, H_}, own[peephole]);
+    }
+
+    template <class T>
+    static T* numbers(const TensorView& view, int64_t skip = 0) {
+        return view.data ? static_cast<T*>(view.data) + skip : nullptr;
+    }
+
+    template <class T>
+    Forward<T> direction(int d) const {
+        const TensorView* own = weights_[d];
+        const TensorView* keep = kept_ + d * kinds_kept;
+        const int64_t skip = d * B_ * H_;
+        Forward<T> f;
+        f.reverse = d == 1;
+        f.weights = numbers<T>(own[hh]);
+        f.input_bias = numbers<T>(own[bias_ih]);
+        f.state_bias = numbers<T>(own[bias_hh]);
+        f.peephole = numbers<T>(own[peephole]);
+        f.first_h = numbers<T>(first_[0], skip);
+        f.first_c = numbers<T>(first_[1], skip);
+        f.gates = numbers<T>(keep[gates]);
+        f.inner = numbers<T>(keep[inner]);
+        f.cells = numbers<T>(keep[cells]);
+        f.before = numbers<T>(keep[before]);
+        f.y = numbers<T>(y_, d * H_);
+        f.y_row = y_.strides[0];
+        f.y_step = y_.strides[1];
+        f.last_h = numbers<T>(last_[0], skip);
+        f.last_c = numbers<T>(last_[1], skip);
+        f.input = numbers<T>(x_);
+        f.x_row = x_.strides[0];
+        f.x_step = x_.strides[1];
+        f.input_weights = numbers<T>(own[ih]);
+        f.E = E_;
+        return f;
+    }
+
+    AnyCell cell_;
+    int D_;
+    const Lengths& lengths_;
+    const nb::list& tensors_;
+    bool fits_ = false;
+    int64_t B_ = 0;
+    int64_t steps_ = 0;
+    int64_t E_ = 0;
+    int64_t H_ = 0;
+    TensorView x_;
+    TensorView y_;
+    TensorView first_[2];
+    TensorView last_[2];
+    TensorView kept_[most_directions * kinds_kept];
+    TensorView weights_[most_directions][fields];
+};
+
+// Whether the layer ran; else something of it does not fit, and nothing has changed.
+bool forward(const AnyCell& cell, nb::handle x, const nb::list& tensors, nb::handle y, const nb::list& last,
+             const nb::list& kept, const nb::list& packed, int directions, int64_t B, int64_t steps, int threads,
+             const Lengths& lengths) {
+    ForwardCall call(cell, x, tensors, directions, B, steps, lengths);
+    if (!call.fits() || !call.find_room(y, last, kept)) return false;
+    if (call.is_double()) call.run(nb::cast<std::vector<Packed<double>>>(packed), threads);
+    else call.run(nb::cast<std::vector<Packed<float>>>(packed), threads);
+    return true;
+}
+
+// Whether all that is not None is a plain tensor of one type in the processor's memory.
+bool are_plain(const nb::list& tensors) {
+    int bits = 0;
+    for (nb::handle value : tensors) {
+        TensorView view;
+        if (value.is_none()) continue;
+        if (!look(value.ptr(), view) || (bits && view.bits != bits)) return false;
+        bits = view.bits;
+    }
+    return true;
 }
 
 template <class T>
@@ -322,8 +483,6 @@ void bind_number(nb::module_& module, const std::string& bits) {
     bind_fields<ForwardArguments<T>>(module, name("Forward").c_str());
     bind_fields<Backward<T>>(module, name("Backward").c_str());
     using released = nb::call_guard<nb::gil_scoped_release>;
-    module.def("forward", &forward<T>, "cell"_a, "directions"_a, nb::kw_only(), "B"_a, "H"_a, "steps"_a,
-               "threads"_a, "lengths"_a, released());
     module.def("backward", &backward<T>, "cell"_a, "directions"_a, nb::kw_only(), "B"_a, "H"_a, "steps"_a,
                "threads"_a, "lengths"_a, released());
     nb::class_<Steps<T>>(module, name("Steps").c_str())
@@ -349,4 +508,7 @@ void bind_recurrent(nb::module_& module) {
     bind_cell<GruCell>(module, "GruCell", &gru_cell, "reset"_a, "update"_a);
     bind_number<float>(module, "32");
     bind_number<double>(module, "64");
+    module.def("are_plain", &are_plain, "tensors"_a);
+    module.def("forward", &forward, "cell"_a, "x"_a, "tensors"_a, nb::kw_only(), "y"_a, "last"_a, "kept"_a,
+               "packed"_a, "directions"_a, "B"_a, "steps"_a, "threads"_a, "lengths"_a);
 }

@@ -47,12 +47,14 @@ struct Projection {
     int64_t steps;      // made at once
 };
 
-// The weights of a direction as the products read them.
+// The weights of a direction as the products read them. Too few steps to pay for packing them all have room
+// for the columns of one tile instead, which are packed where they are wanted: the same sums.
 template <class T>
 struct PackedWeights {
-    const T* states;  // U: column v of gate g at (g · V + v) · H, in vectors; null: not packed
-    const T* inputs;  // W: column v of gate g at (g · V + v) · E; null: the gates hold W x
+    const T* states;  // U: column v of gate g at (g · V + v) · H, in vectors; null: into the panel
+    const T* inputs;  // W: column v of gate g at (g · V + v) · E; null: into the panel
     const T* biases;  // (G + 1, V)  of each gate, and the one inside r ⊙ (U_n h + b)
+    T* panel;         // (NR, the larger of H and E)  in vectors
 };
 
 template <class T, class Cell>
@@ -62,7 +64,7 @@ class ForwardRun {
                const RowGroup& group, ForwardState<T> state, Projection<T> projection, Part part)
         : cell_(cell), shape_(shape), layer_(layer), packed_(packed), group_(group), state_(state),
           projection_(projection), part_(part), H_(shape.H), G_(cell.gates()), V_(vectors(shape.H, L)),
-          width_(size_t(G_) * V_ * L), keeps_(layer.before != nullptr),
+          width_(size_t(G_) * V_ * L), projects_(layer.input_weights != nullptr), keeps_(layer.before != nullptr),
           streams_(keeps_ && group.tokens * width_ * sizeof(T) > shape.cache / 4 * 5) {}
 
     UNROLLED_FLAT void operator()() {
@@ -71,7 +73,7 @@ class ForwardRun {
         int64_t steps = running ? length(0) : 0;
         for (now_ = 0; now_ < steps; ++now_) {
             running = still_running(running);
-            if (packed_.inputs && now_ % projection_.steps == 0) project(running, steps);
+            if (projects_ && now_ % projection_.steps == 0) project(running, steps);
             step(cell_, running);
             finish(running);
             part_.barrier->wait();
@@ -83,14 +85,13 @@ class ForwardRun {
    private:
     static constexpr int L = Lanes<T>::count;
 
-    // Some vectors of some gates, and which tile of their rows it is.
+    // Some vectors of some gates.
     struct Columns {
         int v;         // the first vector
         int width;     // how many
         int gate;      // the first gate
         int gates;     // how many
         int next = 0;  // how far the next vectors are, to be fetched ahead
-        int tile = 0;
 
         int count() const { return gates * width; }
     };
@@ -138,14 +139,15 @@ class ForwardRun {
     // Those of some vectors of a gate, for so many sources.
     void project(int g, int v, int width, int64_t count) const {
         T* out = projection_.sums + (size_t(g) * V_ + v) * L;
+        const Columns columns{v, width, g, 1};
+        const ColumnPanel<T> right = panel(packed_.inputs, layer_.input_weights, int(layer_.E), columns);
         InitialSums<T> initial{};
         for (int j = 0; j < width; ++j) initial.columns[j] = bias(g, v + j);
         for (int64_t i = 0; i < count;) {
             int R = next_tile(count - i, width);
             RowPanel<T> left{{}, R};
             for (int r = 0; r < R; ++r) left.rows[r] = projection_.sources[i + r];
-            multiply_packed(packed_.inputs, int(layer_.E), left, Columns{v, width, g, 1}, initial,
-                            out + i * width_, width_);
+            multiply(left, right, int(layer_.E), initial, out + i * width_, width_);
             i += R;
         }
     }
@@ -178,15 +180,16 @@ class ForwardRun {
     template <class Each>
     void products(const T* state, int running, int gate, int gates, Each each) {
         alignas(64) T sums[MR * NR * L];
-        int together = packed_.states ? NR / gates : 1;
-        part_.sweep(now_, together, [&](int v, int width, int next) {
-            Columns columns{v, width, gate, gates, next - v};
-            int C = columns.count();
-            for (int i = 0; i < running; ++columns.tile) {
-                int R = packed_.states ? next_tile(running - i, C) : std::min(dot_rows, running - i);
+        part_.sweep(now_, NR / gates, [&](int v, int width, int next) {
+            const Columns columns{v, width, gate, gates, next - v};
+            const int C = columns.count();
+            ColumnPanel<T> right = panel(packed_.states, layer_.weights, H_, columns);
+            for (int i = 0, tile = 0; i < running; ++tile) {
+                int R = next_tile(running - i, C);
                 RowPanel<T> left{{}, R};
                 for (int r = 0; r < R; ++r) left.rows[r] = state + size_t(i + r) * H_;
-                multiply_states(left, columns, initial_sums(i, R, columns, sums), sums);
+                right.prefetch = right.columns[tile % C] + ptrdiff_t(columns.next) * H_ * L;
+                multiply(left, right, H_, initial_sums(i, R, columns, sums), sums, C * L);
                 for (int r = 0; r < R; ++r)
                     for (int j = 0; j < width; ++j)
                         each(i + r, v + j, sums + (r * C + j) * L, width * L);
@@ -195,36 +198,30 @@ class ForwardRun {
         });
     }
 
-    void multiply_states(const RowPanel<T>& left, const Columns& columns, const InitialSums<T>& initial,
-                         T* sums) const {
-        if (packed_.states)
-            return multiply_packed(packed_.states, H_, left, columns, initial, sums, columns.count() * L);
-        for (int lane = 0; lane < lanes(columns.v); ++lane) {
-            const T* weights[NR];
-            for (int g = 0; g < columns.gates; ++g) {
-                size_t unit = size_t(columns.gate + g) * H_ + columns.v * L + lane;
-                weights[g] = layer_.weights + unit * H_;
-            }
-            dots(left.rows, left.count, weights, columns.gates, H_, sums, lane);
-        }
-    }
-
-    void multiply_packed(const T* packed, int K, const RowPanel<T>& left, const Columns& columns,
-                         const InitialSums<T>& initial, T* sums, size_t stride) const {
+    // These columns of weights (G·H, K): where they are packed, or packed now.
+    ColumnPanel<T> panel(const T* packed, const T* weights, int K, const Columns& columns) const {
         ColumnPanel<T> right{{}, columns.count(), nullptr};
         for (int g = 0; g < columns.gates; ++g)
-            for (int j = 0; j < columns.width; ++j)
-                right.columns[g * columns.width + j] =
-                    packed + (size_t(columns.gate + g) * V_ + columns.v + j) * K * L;
-        right.prefetch = right.columns[columns.tile % right.count] + ptrdiff_t(columns.next) * K * L;
-        multiply(left, right, K, initial, sums, stride);
+            for (int j = 0; j < columns.width; ++j) {
+                const int c = g * columns.width + j;
+                const int gate = columns.gate + g;
+                const int v = columns.v + j;
+                if (packed) {
+                    right.columns[c] = packed + (size_t(gate) * V_ + v) * K * L;
+                } else {
+                    T* column = packed_.panel + size_t(c) * K * L;
+                    pack_column(weights + size_t(gate) * H_ * K, H_, K, v, column);
+                    right.columns[c] = column;
+                }
+            }
+        right.prefetch = right.columns[0];
+        return right;
     }
 
     // What the sums of a tile begin with: W x + b, where it lies, or brought together in `sums`. The gate n
     // of a GRU that resets after begins with the bias inside the product alone.
     InitialSums<T> initial_sums(int i, int R, const Columns& columns, T* sums) const {
         InitialSums<T> initial;
-        bool in_place = packed_.inputs && packed_.states;
         int C = columns.count();
         int c = 0;
         for (int g = columns.gate; g < columns.gate + columns.gates; ++g)
@@ -233,15 +230,15 @@ class ForwardRun {
                 if (inside) {
                     initial.columns[c] = bias(G_, v);
                     initial.step[c] = 0;
-                } else if (in_place) {
+                } else if (projects_) {
                     initial.columns[c] = projected(i, g, v);
                     initial.step[c] = width_;
                 } else {
                     initial.columns[c] = sums + c * L;
                     initial.step[c] = C * L;
                 }
-                for (int r = 0; !in_place && r < R; ++r)
-                    store(sums + (r * C + c) * L, inside ? load(bias(G_, v)) : input(i + r, g, v));
+                for (int r = 0; !inside && !projects_ && r < R; ++r)
+                    store(sums + (r * C + c) * L, input(i + r, g, v));
             }
         return initial;
     }
@@ -255,7 +252,7 @@ class ForwardRun {
 
     // W x + b.
     Vec<T> input(int i, int g, int v) const {
-        if (packed_.inputs) return load(projected(i, g, v));
+        if (projects_) return load(projected(i, g, v));
         return load(gate(i, g, v), lanes(v)) + load(bias(g, v));
     }
 
@@ -400,6 +397,7 @@ class ForwardRun {
     int G_;
     int V_;
     size_t width_;  // of a row of W x
+    bool projects_;  // else the gates hold W x
     bool keeps_;    // for a way back
     bool streams_;  // what is kept is more than the caches hold until then
     int64_t now_ = 0;

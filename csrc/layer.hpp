@@ -48,16 +48,19 @@ void forward(Cell cell, const Shape& shape, const Plan& plan, const Forward<T>* 
     const size_t row = size_t(G) * V * L;  // numbers of all gates of a row, in vectors
     const size_t state = size_t(shape.B) * H;
     const bool pays = plan.most_steps > 2 || shape.B > 16;  // for less, packing takes longer than it saves
-    const bool packs = pays && !layers[0].packed;
+    const bool ready = layers[0].packed;
+    const bool packs = pays && !ready;
     const bool projects = layers[0].input_weights;
-    const bool packs_inputs = projects && !layers[0].packed;
-    const bool fetch_ahead = is_fetched(row * (H + E) * sizeof(T), shape);
+    const bool packs_inputs = packs && projects;
+    const size_t panel = ready || packs ? 0 : size_t(NR) * std::max(H, E) * L;
+    const bool fetch_ahead = !panel && is_fetched(row * (H + E) * sizeof(T), shape);
     const int64_t at_once = steps_at_once(shape, plan, row * sizeof(T));
     const size_t projected = projects ? at_once * row : 0;
     const int items = directions * plan.count();
     const int threads = plan.by_units ? shape.threads : std::max(1, std::min(shape.threads, items));
     Buffer<T> packed_states(packs ? directions * row * H : 0);
     Buffer<T> packed_inputs(packs_inputs ? directions * row * E : 0);
+    Buffer<T> panels(threads * panel);
     Buffer<T> states(directions * 4 * state);
     Buffer<T> biases(directions * (row + V * L));
     Buffer<T> projections(directions * projected * shape.B);
@@ -86,10 +89,10 @@ void forward(Cell cell, const Shape& shape, const Plan& plan, const Forward<T>* 
                                  begins.slice(part.thread, at_once), at_once};
         PackedWeights<T> packed{packs ? packed_states.slice(d, row * H) : layers[d].packed,
                                 packs_inputs ? packed_inputs.slice(d, row * E) : layers[d].packed_input,
-                                biases.slice(d, row + V * L)};
+                                biases.slice(d, row + V * L), panels.slice(part.thread, panel)};
         ForwardRun<T, Cell>(cell, shape, layers[d], packed, plan.groups[group], own, projection, part)();
     };
-    const int columns = packs || packs_inputs ? directions * G * V : 0;
+    const int columns = packs ? directions * G * V : 0;
     run_plan(plan, threads, directions, columns, V, fetch_ahead, pack, run, [](int, int) {});
 }
 

@@ -6,6 +6,7 @@
 #include "bindings.hpp"
 #include "kernel_sets.hpp"
 #include "memory.hpp"
+#include "tensors.hpp"
 
 namespace nb = nanobind;
 using namespace unrolled;
@@ -22,6 +23,7 @@ NB_MODULE(_kernels, module) {
     module.def("available", &available);
     module.def("use", &use_set, nb::arg("name"));
     module.def("keep_buffers", &keep_buffers, nb::arg("bytes"));
+    module.def("read_tensors", &read_tensors, nb::arg("tensor"), nb::arg("parameter"), nb::arg("table"));
     bind_recurrent(module);
     bind_softmax(module);
     bind_chain(module);

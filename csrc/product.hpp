@@ -1,7 +1,7 @@
 // The matrix product (GEMM) of a few rows with packed weights: the inner loop of every recurrent layer.
 //
-// Weights are packed once a call, or once for many, into columns: K rows of one vector each, so that a
-// column is read from front to back. A tile is up to MR rows times up to NR columns, small enough for all
+// Weights are packed once a call, once for many, or a few columns at a time where they are used but once or
+// twice: K rows of one vector each, so that a column is read from front to back. A tile is up to MR rows times up to NR columns, small enough for all
 // its sums to stay in registers while k runs from 0 to K. Each sum runs in the order of k, whatever the
 // tile: results depend neither on how rows are grouped nor on how many threads there are.
 #pragma once
@@ -131,52 +131,6 @@ inline void multiply_into(const RowPanel<T>& left, const ColumnPanel<T>& right, 
             store(out[r] + c * L, load(sums + (r * C + c) * L), width - c * L);
 }
 
-// The same sums from weights that are not packed, for too few steps to pay for packing: lane l of
-// out[r][c] += Σ_k rows[r][k] · weights[c][k], one unit at a time, with k across the lanes.
-template <class T, int R, int C>
-inline void dots(const T* const* rows, const T* const* weights, int K, T* out, int lane) {
-    constexpr int L = Lanes<T>::count;
-    Vec<T> sums[R][C] = {};
-    int whole = K / L * L;
-    for (int k = 0; k < whole; k += L) {
-        Vec<T> weight[C];
-#pragma GCC unroll 4
-        for (int c = 0; c < C; ++c) weight[c] = load(weights[c] + k);
-#pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) {
-            Vec<T> value = load(rows[r] + k);
-#pragma GCC unroll 4
-            for (int c = 0; c < C; ++c) sums[r][c] += value * weight[c];
-        }
-    }
-    for (int c = 0; c < C; ++c) {
-        Vec<T> weight = whole < K ? load(weights[c] + whole, K - whole) : Vec<T>{};
-        for (int r = 0; r < R; ++r) {
-            if (whole < K) sums[r][c] += load(rows[r] + whole, K - whole) * weight;
-            out[(r * C + c) * L + lane] += sum<T>(sums[r][c]);
-        }
-    }
-}
-
-constexpr int dot_rows = 4;
-
-template <class T, int C>
-inline void dots(const T* const* rows, int R, const T* const* weights, int K, T* out, int lane) {
-    if (R == 1) dots<T, 1, C>(rows, weights, K, out, lane);
-    if (R == 2) dots<T, 2, C>(rows, weights, K, out, lane);
-    if (R == 3) dots<T, 3, C>(rows, weights, K, out, lane);
-    if (R == 4) dots<T, 4, C>(rows, weights, K, out, lane);
-}
-
-template <class T>
-inline void dots(const T* const* rows, int R, const T* const* weights, int C, int K, T* out,
-                 int lane) {
-    if (C == 1) dots<T, 1>(rows, R, weights, K, out, lane);
-    if (C == 2) dots<T, 2>(rows, R, weights, K, out, lane);
-    if (C == 3) dots<T, 3>(rows, R, weights, K, out, lane);
-    if (C == 4) dots<T, 4>(rows, R, weights, K, out, lane);
-}
-
 // Cut `rows` into tiles of nearly equal height: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
 template <class Int>
 inline int next_tile(Int rows_left, int columns) {
@@ -221,21 +175,35 @@ inline void transpose(Vec<T> (&square)[Lanes<T>::count]) {
     }
 }
 
+// A square of weights, whose rows are K apart, transposed.
+template <class T>
+UNROLLED_INLINE void pack_square(const T* from, size_t K, T* column) {
+    constexpr int lanes = Lanes<T>::count;
+    Vec<T> square[lanes];
+#pragma GCC unroll 16
+    for (int lane = 0; lane < lanes; ++lane) square[lane] = load(from + lane * K);
+    transpose<T>(square);
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes; ++i) store(column + i * lanes, square[i]);
+}
+
 // Column v of weights (width, K), transposed: its vectors hold the weights of `lanes` units.
 template <class T>
-void pack_transposed(const T* weights, int width, int K, int v, T* packed) {
+void pack_column(const T* weights, int width, int K, int v, T* column) {
     constexpr int lanes = Lanes<T>::count;
-    T* column = packed + size_t(v) * K * lanes;
     int real = std::min(lanes, width - v * lanes);
+    int whole = real == lanes ? K / lanes * lanes : 0;
     const T* from = weights + size_t(v) * lanes * K;
-    for (int k = 0; k < K; k += lanes) {
-        int count = std::min(lanes, K - k);
-        Vec<T> square[lanes];
+    for (int k = 0; k < whole; k += lanes) pack_square(from + k, K, column + size_t(k) * lanes);
+    for (int k = whole; k < K; ++k)
         for (int lane = 0; lane < lanes; ++lane)
-            square[lane] = lane < real ? load(from + size_t(lane) * K + k, count) : Vec<T>{};
-        transpose<T>(square);
-        for (int i = 0; i < count; ++i) store(column + size_t(k + i) * lanes, square[i]);
-    }
+            column[size_t(k) * lanes + lane] = lane < real ? from[size_t(lane) * K + k] : T(0);
+}
+
+// The same into its place among all columns.
+template <class T>
+void pack_transposed(const T* weights, int width, int K, int v, T* packed) {
+    pack_column(weights, width, K, v, packed + size_t(v) * K * Lanes<T>::count);
 }
 
 // Column v of weights (K, width) as they lie.

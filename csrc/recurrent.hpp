@@ -43,6 +43,7 @@ struct LstmCell {
     int gates() const { return 4; }
     bool resets_after() const { return false; }
     bool has_peephole() const { return peephole != Peephole::none; }
+    int peepholes() const { return peephole == Peephole::full ? 3 : int(has_peephole()); }
 };
 
 struct GruCell {

@@ -1,4 +1,5 @@
-"""The compiled module. Tensors are given as addresses, which it trusts; results lie there too.
+"""The compiled module. `forward` is given tensors and looks at them; all else is given addresses,
+which it trusts, and writes its results there.
 
 Classes come twice, for float32 and float64, and take the fields of csrc/recurrent.hpp by name: what
 is left out is null or 0.
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -17,6 +19,7 @@ def name() -> str: ...
 def available() -> list[str]: ...
 def use(name: str) -> None: ...
 def keep_buffers(bytes: int) -> None: ...
+def read_tensors(tensor: type, parameter: type, table: object) -> None: ...
 
 # ------------------------------------------------------------------ recurrent layers
 
@@ -107,16 +110,22 @@ class _Backward:
 class Backward32(_Backward): ...
 class Backward64(_Backward): ...
 
+def are_plain(tensors: list[Tensor | None]) -> bool: ...
 def forward(
     cell: RnnCell | LstmCell | GruCell,
-    directions: Sequence[_Forward],
+    x: Tensor,
+    tensors: list[Tensor | None],
     *,
+    y: Tensor,
+    last: list[Tensor],
+    kept: list[Tensor | None],
+    packed: list[_Packed],
+    directions: int,
     B: int,
-    H: int,
     steps: int,
     threads: int,
     lengths: Sequence[int],
-) -> None: ...
+) -> bool: ...
 def backward(
     cell: RnnCell | LstmCell | GruCell,
     directions: Sequence[_Backward],

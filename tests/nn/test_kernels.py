@@ -428,10 +428,9 @@ def test_a_row_alone_is_the_row_in_its_batch(cell, layers):
 
 @every_variant
 def test_alone_or_in_a_batch_the_kernels_give_the_same_bits(cell):
-    # Inputs of 0: torch's product, whose order of sums follows the batch, has nothing to sum.
-    net = network(cell, 3, 33, torch.float32, bidirectional=True)
-    lengths = torch.tensor([5, 3, 9, 4, 9, 3, 8, 3, 3])
-    x, state = torch.zeros(9, 9, 3), first_states(net, 9)
+    net = network(cell, 7, 33, torch.float32, layers=2, bidirectional=True)
+    lengths = torch.tensor([5, 1, 9, 2, 70, 3, 8, 1, 2])
+    x, state = torch.randn(9, 70, 7), first_states(net, 9)
     y, *last = outputs(net, x, lengths, state)
     upstream = random_upstream(net, x, lengths, state)
     back = torch.autograd.grad([y, *last], state, upstream)
@@ -446,16 +445,17 @@ def test_alone_or_in_a_batch_the_kernels_give_the_same_bits(cell):
 
 
 @every_variant
-def test_long_rows_have_the_same_bits_alone_and_in_a_batch(cell):
-    net = network(cell, 5, 33, torch.float32, layers=2, bidirectional=True)
-    lengths = torch.tensor([70, 64, 99])
-    x, state = torch.randn(3, 99, 5), first_states(net, 3)
+def test_any_number_of_rows_and_steps_has_the_same_bits(cell):
+    """Weights are packed for some sizes and not for others: 3 steps and more, 17 rows and more."""
+    net = network(cell, 19, 35, torch.float32)
+    x, state = torch.randn(20, 4, 19), first_states(net, 20)
     with torch.no_grad():
-        y, *last = outputs(net, x, lengths, state)
-        for row, length in enumerate(lengths.tolist()):
-            one = slice(row, row + 1)
-            alone = outputs(net, x[one, :length], None, tuple(s[:, one] for s in state))
-            assert same_bits(alone, [y[one, :length], *(s[:, one] for s in last)])
+        y, *_ = outputs(net, x, None, state)
+        for rows in (1, 2, 5, 16, 17):
+            for steps in (1, 2, 3):
+                own = tuple(s[:, :rows] for s in state)
+                part, *_ = outputs(net, x[:rows, :steps], None, own)
+                assert same_bits([part], [y[:rows, :steps]])
 
 
 def test_the_best_instructions_are_the_ones_in_use():

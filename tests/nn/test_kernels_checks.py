@@ -291,11 +291,52 @@ def test_fields_and_sizes_that_are_not_known_are_refused():
     cell, sizes = native.RnnCell(activation="tanh"), {"threads": 1, "lengths": []}
     for B, H, steps in ((2**31, 4, 1), (1, 2**20 + 1, 1), (-1, 4, 1), (1, 4, -1)):
         with pytest.raises(ValueError, match="sizes out of range"):
-            native.forward(cell, [native.Forward32()], B=B, H=H, steps=steps, **sizes)
+            native.backward(cell, [native.Backward32()], B=B, H=H, steps=steps, **sizes)
     with pytest.raises(ValueError, match="one or two directions"):
-        native.forward(cell, [native.Forward32()] * 3, B=0, H=4, steps=1, **sizes)
+        native.backward(cell, [native.Backward32()] * 3, B=0, H=4, steps=1, **sizes)
     with pytest.raises(ValueError, match=r"lengths must be in 1\.\.steps"):
-        native.forward(cell, [native.Forward32()], B=1, H=4, steps=1, threads=1, lengths=[2])
+        native.backward(cell, [native.Backward32()], B=1, H=4, steps=1, threads=1, lengths=[2])
+
+
+def ran(sizes: tuple[int, ...] = (2, 3, 4, 5), **changes: object) -> bool:
+    """Whether the compiled call of one layer runs, with some of its arguments changed."""
+    native, (B, T, E, H) = kernels._kernels, sizes
+    given = {
+        "x": torch.ones(B, T, E),
+        "tensors": [torch.ones(H, E), torch.ones(H, H), None, None, None, None],
+        "y": torch.ones(B, T, H),
+        "last": [torch.ones(1, B, H)],
+        "kept": [],
+        "packed": [],
+        "directions": 1,
+        "B": B,
+        "steps": T,
+        "threads": 1,
+        "lengths": [],
+    }
+    return native.forward(native.RnnCell(activation="tanh"), **given | changes)
+
+
+def test_the_compiled_call_looks_at_its_tensors_itself():
+    x, zeros = torch.ones(2, 3, 4), torch._efficientzerotensor((4, 3, 4))
+    assert ran()
+    wrong = {
+        "x": [x.mT, x.half(), x.long(), x.to("meta"), x.to_sparse(), x[0], x[:1], x[:, :2], 3],
+        "x that does not lie so": [zeros[2:], torch.complex(x, x).conj().imag],
+        "y": [torch.ones(2, 3, 4), torch.ones(2, 3, 5).double(), torch.ones(2, 5, 3).mT, 3],
+        "last": [[], [torch.ones(1, 2, 4)], [torch.ones(1, 2, 5)] * 2, [torch.ones(1, 5, 2).mT]],
+        "kept": [[None], [torch.ones(6, 5), None, None, torch.ones(5, 5)]],
+        "tensors": [[], [torch.ones(5, 4), torch.ones(5)], [torch.ones(5, 4), *[None] * 5]],
+        "directions": [0, 2, 3, -1],
+        "B": [3],
+        "steps": [2],
+        "lengths": [[1], [0, 3], [1, 4]],
+    }
+    for name, values in wrong.items():
+        for value in values:
+            assert not ran(**{name.split()[0]: value}), (name, value)
+    with pytest.raises(ValueError, match="sizes out of range"):
+        ran((2**31, 1, 0, 0))
 
 
 @pytest.mark.skipif(len(SETS) < 2, reason="this machine has one set of kernels")

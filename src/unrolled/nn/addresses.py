@@ -35,6 +35,7 @@ def laid_out_as(x: Tensor, width: int) -> Tensor:
 def source(x: Tensor, weights: Tensor) -> dict[str, int]:
     """Where x (B, T, E) is, how far its rows and its steps are apart, and where W is."""
     return {
+        "E": x.size(2),
         "input": x.data_ptr(),
         "x_row": x.stride(0),
         "x_step": x.stride(1),

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import ConfigError
+from unrolled.nn.addresses import address, h_and_c
 from unrolled.nn.cells import Cell, GRUCell, Weights
 from unrolled.nn.rows import PaddedRows
 from unrolled.nn.shapes import check_tensor
@@ -17,10 +18,10 @@ WEIGHTS = 5  # of the fields of Weights, those that the kernels know
 class Kept(NamedTuple):
     """What one direction of a layer keeps for its way back."""
 
-    gates: Tensor | None  # (N, G·H)
-    inner: Tensor | None  # (N, H)  GRU: U_n h + b, or r ⊙ h
-    cells: Tensor | None  # (N, H)  LSTM: c after each step
-    before: Tensor | None  # (N, H)  h before each step
+    gates: Tensor | None = None  # (N, G·H)
+    inner: Tensor | None = None  # (N, H)  GRU: U_n h + b, or r ⊙ h
+    cells: Tensor | None = None  # (N, H)  LSTM: c after each step
+    before: Tensor | None = None  # (N, H)  h before each step
 
 
 def what_is_kept(cell: Cell) -> tuple[bool, bool, bool]:
@@ -79,19 +80,74 @@ class Gradients(NamedTuple):
         unknown = [None] * (len(Weights._fields) - WEIGHTS)
         return [self.ih, self.hh, bias_ih, bias_hh, self.peephole, *unknown]
 
-    def multiply(self, flat: Tensor, keep: Kept) -> None:
-        """The gradients of large weights: sums over all tokens at once."""
-        ih, hh, gates, inner, before = self.ih, self.hh, self.gates, self.inner, keep.before
+    def addresses(self) -> dict[str, int]:
+        """Where the kernels write; gradients of weights only where they make these themselves."""
+        own = self.gates is None
+        return {
+            "dinput_weights": address(self.ih) if own else 0,
+            "dweights": address(self.hh) if own else 0,
+            "dinput_bias": address(self.bias),
+            "dstate_bias": address(self.state_bias),
+            "dpeephole": address(self.peephole),
+            "dgates": address(self.gates),
+            "dinner": address(self.inner),
+        }
+
+
+class States(NamedTuple):
+    """The first states, and the gradients of y and of states, both ways."""
+
+    first: Sequence[Tensor]  # (D, B, H) each, or none
+    upstream: Sequence[Tensor | None]  # of y, and of the last states
+    dfirst: Sequence[Tensor | None]
+
+    def addresses(self, direction: int, H: int) -> dict[str, int]:
+        """Those of one direction."""
+        dy, *dlast = self.upstream
+        _, first_c = h_and_c(self.first, direction)
+        dlast_h, dlast_c = h_and_c(dlast, direction)
+        dfirst_h, dfirst_c = h_and_c(self.dfirst, direction)
+        y_row, y_step = (0, 0) if dy is None else dy.stride()[:2]
+        return {
+            "first_c": first_c,
+            "dy": 0 if dy is None else dy.data_ptr() + direction * H * dy.element_size(),
+            "y_row": y_row,
+            "y_step": y_step,
+            "dlast_h": dlast_h,
+            "dlast_c": dlast_c,
+            "dfirst_h": dfirst_h,
+            "dfirst_c": dfirst_c,
+        }
+
+
+def addresses_of(weights: Weights, keep: Kept) -> dict[str, int]:
+    """What a direction's way back reads, and how far apart its tokens are."""
+    width, H = weights.hh.shape
+    return {
+        "weights": address(weights.hh),
+        "peephole": address(weights.peephole),
+        "gates": address(keep.gates),
+        "inner": address(keep.inner),
+        "cells": address(keep.cells),
+        "before": address(keep.before),
+        "gate_step": width,
+        "inner_step": H,
+    }
+
+
+def multiply(flat: Tensor, kept: Sequence[Kept], results: Sequence[Gradients]) -> None:
+    """The gradients of large weights, by torch: sums over all tokens, x of which is flat (N, E)."""
+    for keep, (ih, hh, _, _, _, gates, inner) in zip(kept, results, strict=True):
         assert gates is not None
-        assert before is not None
+        assert keep.before is not None
         width, resets = gates.size(1), keep.inner is not None
         by_h = width * 2 // 3 if resets else width  # rows of U that h itself is multiplied by
         if ih is not None:
             torch.mm(gates.t(), flat, out=ih)  # (G·H, E)
         if hh is not None:
-            torch.mm(gates[:, :by_h].t(), before, out=hh[:by_h])
+            torch.mm(gates[:, :by_h].t(), keep.before, out=hh[:by_h])
             if inner is not None:
-                torch.mm(inner.t(), before, out=hh[by_h:])
+                torch.mm(inner.t(), keep.before, out=hh[by_h:])
             elif keep.inner is not None:
                 torch.mm(gates[:, by_h:].t(), keep.inner, out=hh[by_h:])
 

@@ -12,25 +12,20 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.errors import ConfigError
 from unrolled.native import NONE, VARIABLE
 from unrolled.native import module as _kernels
-from unrolled.nn.addresses import (
-    address,
-    h_and_c,
-    if_any,
-    in_memory,
-    in_rows,
-    laid_out_as,
-    source,
-)
+from unrolled.nn.addresses import address, if_any, in_memory, in_rows, laid_out_as, source
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights
 from unrolled.nn.kernel_gradients import (
-    WEIGHTS,
+    Gradients,
+    States,
+    addresses_of,
     check_backward,
     gradient_by_x,
+    multiply,
     room_for,
     what_is_kept,
 )
@@ -38,11 +33,14 @@ from unrolled.nn.kernel_gradients import Kept as Kept
 from unrolled.nn.rows import PaddedRows, seen_rows
 from unrolled.nn.shapes import check_dims, check_layer, check_tensor
 from unrolled.nn.threads import threads
-from unrolled.nn.transforms import is_ordinary
+from unrolled.nn.transforms import is_followed, is_ordinary
 
 TYPES = (torch.float32, torch.float64)
-FEW_TOKENS = 64  # below, packing the inputs' weights takes longer than it saves
 OWN_UNITS = 128  # up to which the kernels make all gradients; beyond, torch's products are faster
+
+
+if _kernels is not None:
+    _kernels.read_tensors(Tensor, nn.Parameter, Tensor.__dlpack_c_exchange_api__)
 
 
 def active() -> str:
@@ -66,14 +64,11 @@ def check_are_there(who: str) -> None:
 
 def can_run(cell: Cell, weights: Sequence[Weights], x: Tensor, first: State | None) -> bool:
     """Whether the kernels are there, and the cell and the tensors are such as they take."""
-    if _kernels is None or type(cell) not in NATIVE_CELLS or x.dtype not in TYPES:
+    if _kernels is None or type(cell) not in NATIVE_CELLS or is_followed():
         return False
-    if any(t is not None for own in weights for t in own[WEIGHTS:]):
+    if any(own.hr is not None for own in weights):
         return False
-    tensors = [x, *(t for own in (*weights, first or ()) for t in own if t is not None)]
-    return is_ordinary(tensors) and all(
-        t.is_cpu and t.dtype == x.dtype and t.layout == torch.strided for t in tensors
-    )
+    return _kernels.are_plain([x, *(t for own in (*weights, first or ()) for t in own)])
 
 
 class Call(NamedTuple):
@@ -87,7 +82,7 @@ class Call(NamedTuple):
         """Each direction's weights, and the first state, of no tensors where it is zero."""
         size = len(Weights._fields)
         end = size * self.directions
-        whole = [None if t is None else in_memory(t) for t in tensors]
+        whole = [*map(if_any, tensors)]
         weights = [Weights(*whole[i : i + size]) for i in range(0, end, size)]  # type: ignore[arg-type]
         return weights, [t for t in whole[end:] if t is not None]
 
@@ -104,16 +99,6 @@ class Call(NamedTuple):
         if rows.values and not 1 <= min(rows.values) <= max(rows.values) <= rows.steps:
             raise ConfigError(f"A length is not in 1..{rows.steps}, the steps of x.")
 
-    def sizes(self, H: int) -> dict[str, Any]:
-        """As the kernels take them."""
-        return {
-            "B": self.rows.count,
-            "H": H,
-            "steps": self.rows.steps,
-            "threads": threads(),
-            "lengths": self.rows.values,
-        }
-
     def forward(
         self,
         x: Tensor,
@@ -127,55 +112,49 @@ class Call(NamedTuple):
         tensors: the weights of each direction, then the first state, (D, B, H) each, or none.
         ready: each direction's weights as `packed` has made them, or nothing.
         """
-        every, first = self.split(tensors)
-        self.check(x, every, first)
-        B, _, E = x.shape
-        D, x = self.directions, in_rows(x)
-        H = every[0].hh.size(1)
-        y = laid_out_as(x, D * H)
-        last = [x.new_empty(D, B, H) for _ in range(self.cell.state_size)]
-        few = not ready and self.rows.tokens < FEW_TOKENS
-        kept = [self._keep(x, weights, save, few) for weights in every]
-        make = _kernels.Forward64 if x.dtype == torch.float64 else _kernels.Forward32
-        directions = []
-        for d, (weights, keep) in enumerate(zip(every, kept, strict=True)):
-            first_h, first_c = h_and_c(first, d)
-            last_h, last_c = h_and_c(last, d)
-            inputs = {} if few else source(x, weights.ih)  # else the gates hold W x
-            direction = make(
-                reverse=d == 1,
-                weights=address(weights.hh),
-                input_bias=address(weights.bias_ih),
-                state_bias=address(weights.bias_hh),
-                peephole=address(weights.peephole),
-                first_h=first_h,
-                first_c=first_c,
-                gates=address(keep.gates),
-                inner=address(keep.inner),
-                cells=address(keep.cells),
-                before=address(keep.before),
-                y=y.data_ptr() + d * H * y.element_size(),
-                y_row=y.stride(0),
-                y_step=y.stride(1),
-                last_h=last_h,
-                last_c=last_c,
-                E=E,
-                packed=ready[d] if ready else None,
-                **inputs,
-            )
-            directions.append(direction)
-        _kernels.forward(native_cell(self.cell), directions, **self.sizes(H))
+        hh = tensors[1]
+        if hh is None or hh.dim() != 2 or x.dim() != 3:
+            self.check(x, *self.split(tensors))
+        H = hh.size(1)  # type: ignore[union-attr]
+        y = laid_out_as(x, self.directions * H)
+        last = [x.new_empty(self.directions, x.size(0), H) for _ in range(self.cell.state_size)]
+        kept = [self._room(x, H) if save else Kept() for _ in range(self.directions)]
+        results = {"y": y, "last": last, "kept": [t for keep in kept for t in keep] if save else []}
+        if not self._run(x, [*tensors], results, ready):
+            weights, first = self.split(tensors)
+            self.check(x, weights, first)
+            whole = [*(t for own in weights for t in own), *first]
+            if not self._run(in_rows(x), whole, results, ready):
+                raise ConfigError("the layer's tensors changed while it was called.")
         return y, last, kept
 
-    def _keep(self, x: Tensor, weights: Weights, save: bool, few: bool) -> Kept:
-        """Room for what a direction keeps; of few tokens the gates hold W x already."""
-        N, (width, H) = self.rows.tokens, weights.hh.shape
+    def _run(
+        self,
+        x: Tensor,
+        tensors: list[Tensor | None],
+        results: dict[str, Any],
+        ready: Sequence[Any],
+    ) -> bool:
+        """Whether it ran: not where a tensor does not fit, or does not lie as the kernels read."""
+        return _kernels.forward(
+            native_cell(self.cell),
+            x,
+            tensors,
+            **results,
+            packed=[*ready],
+            directions=self.directions,
+            B=self.rows.count,
+            steps=self.rows.steps,
+            threads=threads(),
+            lengths=self.rows.values,
+        )
 
-        def room(width: int, wanted: bool) -> Tensor | None:
-            return x.new_empty(N, width) if wanted and save else None
-
-        gates = self._flat(x) @ weights.ih.t() if few else room(width, True)  # (N, G·H)
-        return Kept(gates, *(room(H, wanted) for wanted in what_is_kept(self.cell)))
+    def _room(self, x: Tensor, H: int) -> Kept:
+        """Room for what a direction keeps."""
+        N = self.rows.tokens
+        gates = x.new_empty(N, self.cell.gates * H)
+        wanted = what_is_kept(self.cell)
+        return Kept(gates, *(x.new_empty(N, H) if each else None for each in wanted))
 
     def _flat(self, x: Tensor) -> Tensor:
         """The tokens of x (B, T, E) as a matrix (N, E)."""
@@ -196,66 +175,57 @@ class Call(NamedTuple):
         """
         every, first = self.split(tensors)
         self.check(x, every, first)
-        (B, T, E), D, x = x.shape, self.directions, in_rows(x)
-        H, fields = every[0].hh.size(1), len(Weights._fields)
+        x, D, H = in_rows(x), self.directions, every[0].hh.size(1)
         check_backward(self.cell, self.rows, x, H, kept=kept, upstream=upstream, directions=D)
-        kept = [Kept(*map(if_any, keep)) for keep in kept]
-        dy = None if upstream[0] is None else in_rows(upstream[0])
-        y_row, y_step = (0, 0) if dy is None else dy.stride()[:2]
-        dlast = [*map(if_any, upstream[1:])]
-        own = H <= OWN_UNITS
-        dx = x.new_empty(B, T, E) if wanted[0] and own else None
-        dfirst = [
-            x.new_empty(D, B, H) if is_wanted else None for is_wanted in wanted[1 + D * fields :]
+        kept, size = [Kept(*map(if_any, keep)) for keep in kept], len(Weights._fields)
+        asked = [wanted[1 + d * size : 1 + (d + 1) * size] for d in range(D)]
+        results = [
+            room_for(self.cell, self.rows, weights, each, own=H <= OWN_UNITS)
+            for weights, each in zip(every, asked, strict=True)
         ]
-        make = _kernels.Backward64 if x.dtype == torch.float64 else _kernels.Backward32
-        directions, results = [], []
-        for d, (weights, keep) in enumerate(zip(every, kept, strict=True)):
-            result = room_for(self.cell, self.rows, weights, wanted[1 + d * fields :], own=own)
-            _, first_c = h_and_c(first, d)
-            dlast_h, dlast_c = h_and_c(dlast, d)
-            dfirst_h, dfirst_c = h_and_c(dfirst, d)
-            direction = make(
-                reverse=d == 1,
-                weights=address(weights.hh),
-                peephole=address(weights.peephole),
-                first_c=first_c,
-                gates=address(keep.gates),
-                inner=address(keep.inner),
-                cells=address(keep.cells),
-                before=address(keep.before),
-                dy=0 if dy is None else dy.data_ptr() + d * H * dy.element_size(),
-                y_row=y_row,
-                y_step=y_step,
-                dlast_h=dlast_h,
-                dlast_c=dlast_c,
-                dfirst_h=dfirst_h,
-                dfirst_c=dfirst_c,
-                E=E,
-                dinput=address(dx),
-                dinput_weights=address(result.ih) if own else 0,
-                dweights=address(result.hh) if own else 0,
-                dinput_bias=address(result.bias),
-                dstate_bias=address(result.state_bias),
-                dpeephole=address(result.peephole),
-                dgates=address(result.gates),
-                dinner=address(result.inner),
-                gate_step=len(weights.hh),
-                inner_step=H,
-                **source(x, weights.ih),
-            )
-            directions.append(direction)
-            results.append(result)
-        _kernels.backward(native_cell(self.cell), directions, **self.sizes(H))
-        if not own:
-            flat = self._flat(x)
-            for result, keep in zip(results, kept, strict=True):
-                result.multiply(flat, keep)
-            if wanted[0]:
-                dx = gradient_by_x(results, every, self.rows)
-        asked = [wanted[1 + d * fields : 1 + (d + 1) * fields] for d in range(D)]
-        by_weights = [r.of_weights(a) for r, a in zip(results, asked, strict=True)]
+        dx = x.new_empty(x.shape) if wanted[0] and H <= OWN_UNITS else None
+        dfirst = [x.new_empty(D, len(x), H) if each else None for each in wanted[1 + D * size :]]
+        dy, *dlast = upstream
+        gradients = [None if dy is None else in_rows(dy), *map(if_any, dlast)]
+        self._run_back(x, every, kept, results, States(first, gradients, dfirst), dx)
+        if H > OWN_UNITS:
+            multiply(self._flat(x), kept, results)
+            dx = gradient_by_x(results, every, self.rows) if wanted[0] else None
+        by_weights = [own.of_weights(each) for own, each in zip(results, asked, strict=True)]
         return [dx, *(t for own in by_weights for t in own), *dfirst]
+
+    def _run_back(
+        self,
+        x: Tensor,
+        every: Sequence[Weights],
+        kept: Sequence[Kept],
+        results: Sequence[Gradients],
+        states: States,
+        dx: Tensor | None,
+    ) -> None:
+        """All directions' way back; what comes out is written into the results and states."""
+        make = _kernels.Backward64 if x.dtype == torch.float64 else _kernels.Backward32
+        H = every[0].hh.size(1)
+        directions = [
+            make(
+                reverse=d == 1,
+                dinput=address(dx),
+                **source(x, weights.ih),
+                **addresses_of(weights, keep),
+                **states.addresses(d, H),
+                **result.addresses(),
+            )
+            for d, (weights, keep, result) in enumerate(zip(every, kept, results, strict=True))
+        ]
+        _kernels.backward(
+            native_cell(self.cell),
+            directions,
+            B=self.rows.count,
+            H=H,
+            steps=self.rows.steps,
+            threads=threads(),
+            lengths=self.rows.values,
+        )
 
 
 def can_take(first: Tensor, second: Tensor, places: Tensor) -> bool:

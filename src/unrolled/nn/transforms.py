@@ -54,9 +54,13 @@ def is_cast() -> bool:
     return torch.is_autocast_enabled("cpu")
 
 
+def is_followed() -> bool:
+    """Whether torch does more with a call than run it."""
+    return in_graph() or is_cast() or is_transformed()
+
+
 def is_ordinary(tensors: Iterable[Tensor]) -> bool:
     """Whether torch just runs the call, on plain tensors: not fake, wrapped or of a subclass."""
-    followed = in_graph() or is_cast() or is_transformed()
-    return not followed and all(
+    return not is_followed() and all(
         type(t) in (Tensor, nn.Parameter) and torch._C._has_storage(t) for t in tensors
     )
