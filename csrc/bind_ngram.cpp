@@ -55,6 +55,9 @@ class Ngrams {
                 throw std::invalid_argument("the arrays of a level have unequal lengths");
             table_.levels[k] = {words[k].data(), log_p[k].data(), log_b[k].data(),
                                 begin[k].data(), int64_t(size)};
+            // The ends now, and each range where it is read: a scan takes longer than a line's score.
+            const int64_t above = inner ? int64_t(words[k + 1].size()) : 0;
+            require(!inner || (begin[k].data()[0] == 0 && begin[k].data()[size] == above), kDamaged);
         }
     }
 

@@ -10,12 +10,14 @@
 // line: a block of text is looked up order by order, and the waits for memory of a block overlap.
 //
 // The same in numpy: ngrams/query.py. tests/ngrams/test_kernels.py compares the two.
-// Indices that a damaged table holds are never followed: a range that does not fit counts as empty.
+// Indices that a damaged table holds are never followed: a range that does not fit is an error.
 
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <stdexcept>
 
 namespace unrolled {
 
@@ -24,6 +26,7 @@ constexpr int kBlock = 256;    // tokens looked up together
 constexpr int64_t kWorthAThread = 10000;  // tokens
 constexpr int32_t kStart = 2;  // token ids of text/vocabulary.py
 constexpr int32_t kEnd = 3;
+constexpr const char* kDamaged = "the n-gram table is damaged: continuations lie outside their level";
 
 // One order of the table.
 //   words  [size]      last tokens, ascending within a prefix
@@ -66,9 +69,14 @@ class NgramReader {
             for (int i = 1; i <= size; ++i)
                 if (token_[i] != kStart) *nats++ = -log_probability(i);
             for (int k = 1; k <= found_[size]; ++k) node_[k][0] = node_[k][size];
-            token_[0] = token_[size], found_[0] = found_[size], length_[0] = length_[size];
+            token_[0] = token_[size];
+            found_[0] = found_[size];
+            length_[0] = length_[size];
         }
     }
+
+    // Whether a range was met that does not lie within its level.
+    bool is_damaged() const { return is_damaged_; }
 
    private:
     void take(int i, int32_t token) {
@@ -90,8 +98,10 @@ class NgramReader {
             const NgramLevel& above = table_.levels[k];
             for (int j = 0; j < left; ++j) {
                 const int64_t* range = level.begin + node_[k][waiting_[j] - 1];
-                const int64_t begin = range[0], end = range[1];
-                const bool fits = (begin >= 0) & (end <= above.size) & (begin < end);
+                const int64_t begin = range[0];
+                const int64_t end = range[1];
+                const bool fits = (begin >= 0) & (end <= above.size) & (begin <= end);
+                is_damaged_ |= !fits;
                 first_[j] = above.words + (fits ? begin : 0);
                 wanted_[j] = token_[waiting_[j]];  // at place n of a range there is no word below n
                 count_[j] = fits ? std::min<int64_t>(end - begin, int64_t(wanted_[j]) + 1) : 0;
@@ -126,7 +136,8 @@ class NgramReader {
     }
 
     double log_probability(int i) const {
-        const int found = found_[i], known = std::min(found_[i - 1], table_.order - 1);
+        const int found = found_[i];
+        const int known = std::min(found_[i - 1], table_.order - 1);
         double log_p = table_.levels[found - 1].log_p[node_[found][i]];
         for (int k = found; k <= known; ++k) log_p += table_.levels[k - 1].log_b[node_[k][i - 1]];
         return log_p + table_.missing * std::max(0, length_[i] - known);
@@ -141,6 +152,7 @@ class NgramReader {
     int64_t count_[kBlock];
     int32_t wanted_[kBlock];
     int waiting_[kBlock];          // whose n-gram of the next order is to be looked up
+    bool is_damaged_ = false;
 };
 
 // The same by several threads, each some whole lines.
@@ -152,11 +164,16 @@ inline void ngram_nats(const NgramTable& table, const int32_t* ids, int64_t N, d
         if (part == 0 || part == parts) return place;
         return std::min<int64_t>(N, std::find(ids + place - 1, ids + N, kEnd) + 1 - ids);
     };
+    std::atomic<bool> is_damaged{false};
 #pragma omp parallel for num_threads(parts) schedule(static, 1)
     for (int part = 0; part < parts; ++part) {
-        const int64_t begin = line_start(part), end = line_start(part + 1);
-        NgramReader(table).read(ids + begin, end - begin, nats + begin);
+        const int64_t begin = line_start(part);
+        const int64_t end = line_start(part + 1);
+        NgramReader reader(table);
+        reader.read(ids + begin, end - begin, nats + begin);
+        if (reader.is_damaged()) is_damaged = true;
     }
+    if (is_damaged) throw std::invalid_argument(kDamaged);
 }
 
 }  // namespace unrolled

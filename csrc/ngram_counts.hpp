@@ -80,7 +80,9 @@ class NgramCounter {
     // The n-grams of the next order; returns how many there are and how many places after them.
     std::pair<int64_t, int64_t> level(const Prefixes& below, const Places& at,
                                       const NewGrams& out) {
-        int64_t next = 0, after = 0, end = 0;
+        int64_t next = 0;
+        int64_t after = 0;
+        int64_t end = 0;
         for (int64_t prefix = 0; prefix < below.size; ++prefix) {
             out.begin[prefix] = end;
             const int64_t size = below.places_after(prefix);

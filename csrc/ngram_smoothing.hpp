@@ -68,7 +68,8 @@ inline void interpolate(const Counted& grams, const double* discounts, double* p
     int64_t begin = grams.begin[0];
     expect(begin == 0, wrong);
     for (int64_t prefix = 0; prefix < grams.prefixes; ++prefix) {
-        const int64_t end = grams.begin[prefix + 1], size = end - begin;
+        const int64_t end = grams.begin[prefix + 1];
+        const int64_t size = end - begin;
         expect(begin <= end && end <= grams.size, wrong);
         left[prefix] = 1.0;
         if (size == 0) continue;

@@ -889,7 +889,7 @@ def _ngram_table(case: Case, put: Callable[..., Any], V: int, ids: Any) -> None:
     order = case.random.randint(1, 4)
     for k in range(order):
         words = np.arange(V) if k == 0 else np.sort(np.random.default_rng(k).integers(0, V, size))
-        nexts = case.random.randint(0, 9)
+        nexts = case.random.randint(0, 9) if size else 0
         cuts = np.sort(np.random.default_rng(nexts).integers(0, nexts + 1, size + 1))
         cuts[:1], cuts[-1:] = 0, nexts
         levels.append(
