@@ -125,6 +125,8 @@ def survives(check: Callable[[], None]) -> Callable[[Callable[[str], None]], Non
 
 def serve() -> None:
     """Fork for every name that comes in; say how it ended."""
+    import torch._dynamo  # noqa: F401  what torch imports late, once for all children
+
     for line in sys.stdin:
         with tempfile.TemporaryFile("w+") as said:
             if not (child := os.fork()):
