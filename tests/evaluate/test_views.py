@@ -84,6 +84,10 @@ def test_the_losses_of_a_run_are_read_from_its_rows(tmp_path):
         ["4", "6.500", "0.4000"],
     ]
     assert len(found.chart().to_dict()["vconcat"]) == 2
+    alone = loss_of_run(rows(tmp_path, {"lines": 3}, *steps), same_unit=False)
+    assert alone.text().splitlines()[1].split() == ["4", "6.000"]
+    assert "vconcat" not in alone.chart().to_dict()
+    run = rows(tmp_path, {"lines": 3}, *steps[:2], judged[0], *steps[2:], judged[1])
     assert "vconcat" not in loss_of_run(run, same_unit=True).chart().to_dict()
 
 

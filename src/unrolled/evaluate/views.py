@@ -38,7 +38,10 @@ class LossCurve(NamedTuple):
     same_unit: bool  # whether that cost is a loss, too
 
     def text(self) -> str:
-        """A row an epoch."""
+        """A row an epoch; of a run without dev data, its last step."""
+        if not self.dev_steps:
+            last = [f"{self.steps[-1]:,}", number(self.losses[-1])]
+            return columns([["step", "training loss"], last])
         rows = zip(self.dev_steps, self._until(), self.dev_costs, strict=True)
         lines = [[f"{step:,}", number(loss), number(cost)] for step, loss, cost in rows]
         return columns([["step", "training loss", "dev cost"], *lines])

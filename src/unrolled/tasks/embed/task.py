@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.embed.settings import EmbedRun
-from unrolled.tasks.task import Task, Use
+from unrolled.tasks.task import Task, Use, View
 from unrolled.text.source import Source
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Embed(Task[EmbedRun, "NumberedText", "EmbedModel"]):
     noun = "table of word vectors"
     settings = EmbedRun
     uses: ClassVar[Mapping[str, Use]] = {}
+    views: ClassVar[Mapping[str, View]] = {"loss": View("The loss of every step.", of_run=True)}
     examples = ("vectors neighbours FOLDER word", "vectors analogy FOLDER man king woman")
 
     def read(
