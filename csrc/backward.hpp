@@ -8,18 +8,6 @@
 
 namespace UNROLLED_ISA {
 
-using unrolled::Activation;
-using unrolled::Backward;
-using unrolled::GruCell;
-using unrolled::LstmCell;
-using unrolled::Output;
-using unrolled::Peephole;
-using unrolled::Reset;
-using unrolled::RnnCell;
-using unrolled::RowGroup;
-using unrolled::Shape;
-using unrolled::Update;
-
 constexpr int fetched_columns = 3;  // taller tiles: weights from afar are read less often
 
 // φ' by what φ gave.

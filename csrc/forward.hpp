@@ -6,18 +6,6 @@
 
 namespace UNROLLED_ISA {
 
-using unrolled::Activation;
-using unrolled::Forward;
-using unrolled::GruCell;
-using unrolled::LstmCell;
-using unrolled::Output;
-using unrolled::Peephole;
-using unrolled::Reset;
-using unrolled::RnnCell;
-using unrolled::RowGroup;
-using unrolled::Shape;
-using unrolled::Update;
-
 template <class T>
 inline Vec<T> activate(Activation activation, Vec<T> x) {
     switch (activation) {

@@ -18,6 +18,19 @@
 
 namespace UNROLLED_ISA {
 
+using unrolled::Activation;
+using unrolled::Backward;
+using unrolled::Forward;
+using unrolled::GruCell;
+using unrolled::LstmCell;
+using unrolled::Output;
+using unrolled::Peephole;
+using unrolled::Reset;
+using unrolled::RnnCell;
+using unrolled::RowGroup;
+using unrolled::Shape;
+using unrolled::Update;
+
 // Row i of a matrix (rows, width) that may not be there.
 template <class T>
 inline T* row_of(T* matrix, int64_t i, int width) {

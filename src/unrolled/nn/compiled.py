@@ -17,6 +17,7 @@ from torch.utils.flop_counter import register_flop_formula
 from unrolled.errors import ConfigError
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
+from unrolled.nn.kernel_gradients import what_is_kept
 from unrolled.nn.kernel_layer import differentiable_gradients
 from unrolled.nn.kernels import Call, Kept
 from unrolled.nn.rows import PaddedRows, seen_rows
@@ -112,10 +113,9 @@ def _checked(
     return cell, spread
 
 
-def _keeps(cell: Cell) -> tuple[bool, bool, bool, bool]:
+def _keeps(cell: Cell) -> tuple[bool, ...]:
     """Which fields of kernels.Kept the cell fills."""
-    has_inner = isinstance(cell, GRUCell) and cell.reset != "none"
-    return True, has_inner, cell.state_size == 2, True
+    return True, *what_is_kept(cell)
 
 
 def _forward(
@@ -169,14 +169,9 @@ def _backward(
 
 
 def _backward_sizes(
-    x: Tensor,
-    lengths: Tensor,
-    tensors: list[Tensor],
-    room: list[Tensor],
-    upstream: list[Tensor | None],
-    name: str,
-    D: int,
+    x: Tensor, lengths: Tensor, tensors: list[Tensor], *others: Any
 ) -> list[Tensor]:
+    *_, name, D = others
     _checked(x, tensors, name, D)
     return [t.new_empty(t.shape) for t in (x, *tensors)]
 
