@@ -2,6 +2,7 @@
 
 import re
 import sysconfig
+from collections import defaultdict
 from itertools import zip_longest
 
 import pytest
@@ -27,13 +28,15 @@ def small(monkeypatch):
 
 
 def printed_scores(text):
-    """The table of scores as it is printed: score by row and column."""
-    header, *rows = text[: text.index("95 % intervals")].split("\n")[-5:-1]
-    values = {row.split()[0]: re.findall(r"([\d.]+) \[", row) for row in rows}
-    return {
-        name: dict(zip(header.split(), map(float, row), strict=True))
-        for name, row in values.items()
-    }
+    """The table of scores as it is printed, in blocks of columns: score by row and column."""
+    scores, header = defaultdict(dict), []
+    for line in text[: text.index("95 % intervals")].split("\n"):
+        values = re.findall(r"([\d.e-]+) \[", line)
+        if values and header:
+            scores[line.split()[0]] |= zip(header, map(float, values), strict=True)
+        elif line.startswith(" "):
+            header = line.split()
+    return scores
 
 
 def test_the_demo_ends_in_a_model_two_pictures_and_advice(call, tmp_path, small):
