@@ -85,7 +85,9 @@ def test_that_bytes_differ_is_told_by_help_and_epochs_replace_the_minutes_of_a_f
     assert "bytes" not in short.err
     counted = call("train", "lm", *texts, "--out", tmp_path / "b", "--epochs=1")
     assert counted.code == 0
-    assert [row.split()[1] for row in counted.err.splitlines() if row.startswith("epoch")][-1] == "1"
+    assert [row.split()[1] for row in counted.err.splitlines() if row.startswith("epoch")][
+        -1
+    ] == "1"
 
 
 def test_json_is_one_document_and_nothing_else(call, model, text, tmp_path):
