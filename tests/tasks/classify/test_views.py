@@ -7,7 +7,7 @@ import pytest
 
 import unrolled
 from unrolled.errors import ConfigError
-from unrolled.tasks.classify.calibration import _known
+from unrolled.tasks.classify.calibration import _of_known_labels
 from unrolled.tasks.classify.data import Examples, LabelledData
 from unrolled.tasks.classify.report import measured_labels
 from unrolled.tasks.classify.views import VIEWS, confusion
@@ -47,7 +47,7 @@ def test_every_view_is_drawn(model, data, name):
 
 
 def test_temperatures_are_fitted_on_labels_that_are_known(model, data):
-    logits, targets = _known(model.encoded_logits(data.encoded), data)
+    logits, targets = _of_known_labels(model.encoded_logits(data.encoded), data.targets)
     assert len(logits) == len(targets) == len(data.targets) - 1
     assert targets.max() < len(model.labels)
 
