@@ -69,7 +69,7 @@ def surface(
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     colour = alt.Color("way:N", scale=colours, legend=legend)
     shape = alt.Shape(
-        "way:N", scale=alt.Scale(domain=names, range=list(SHAPES[: len(names)])), legend=legend
+        "way:N", scale=alt.Scale(domain=names, range=list(SHAPES[: len(names)])), legend=None
     )
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("x:Q", title=x_title, scale=across), y=alt.Y("y:Q", title=y_title, scale=up)
