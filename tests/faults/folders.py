@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from faults.harness import KEPT, Case, Chance, uses_of
+from faults.harness import DATA, KEPT, Case, Chance, kept, uses_of
+from golden_data import TRAIN
 
 from unrolled.store.files import MANIFEST
 from unrolled.store.manifest import manifest_bytes
@@ -160,7 +161,7 @@ def fit_manifest(folder: Path) -> None:
 def copied(work: Path, chance: Chance) -> tuple[Path, str]:
     task = chance.choice(list(TASKS))
     shutil.rmtree(work / "model", ignore_errors=True)
-    return Path(shutil.copytree(KEPT / task, work / "model")), task
+    return Path(shutil.copytree(kept(task), work / "model")), task
 
 
 def damaged_folders(work: Path) -> Callable[[Chance], Iterator[Case]]:
@@ -187,5 +188,26 @@ def fitted_folders(work: Path) -> Callable[[Chance], Iterator[Case]]:
         size = sum(path.stat().st_size for path in folder.iterdir())
         case = chance.choice(list(uses_of(folder, task)))
         yield case._replace(about=f"{case.about} {task} {path.name}", size=size)
+
+    return cases
+
+
+def damaged_runs(work: Path) -> Callable[[Chance], Iterator[Case]]:
+    """A run that was killed, its files changed, perhaps under manifests that fit, is resumed."""
+
+    def cases(chance: Chance) -> Iterator[Case]:
+        shutil.rmtree(work / "run", ignore_errors=True)
+        run = Path(shutil.copytree(KEPT / "killed", work / "run"))
+        for _ in range(chance.choice([1, 1, 2])):
+            path = chance.choice([p for p in sorted(run.rglob("*")) if p.is_file()])
+            path.write_bytes(changed(path, chance))
+        if chance.random() < 0.8:
+            for manifest in run.rglob(MANIFEST):
+                with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
+                    fit_manifest(manifest.parent)
+        options = [option.format(data=DATA) for option in TRAIN["lm"]]
+        often = "--set=train.checkpoint_seconds=0"
+        given = ["train", "lm", *options, often, f"--out={run}", "--resume"]
+        yield Case(given, f"resume {path.parent.name}/{path.name}")
 
     return cases

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from faults.folders import changed_bytes
-from faults.harness import DATA, KEPT, Case, Chance, data_of, uses_of
+from faults.harness import DATA, KEPT, Case, Chance, data_of, kept, uses_of
 from golden_data import TRAIN
 
 from unrolled.config import option_name, sections
@@ -16,7 +16,7 @@ from unrolled.tasks import TASKS
 STRANGE = [
     *("", " ", "\t", "\r", "\x00", "\x1b[31m", "\x85", "\u2028", "\ufeff", "\u200b", "\u3000", "é"),
     *('"', "\\", "'", "{", "}", "[", "]", "<unk>", "<s>", "</s>", "<pad>", "\\data\\", "-1e400"),
-    *("\ud800", "\\ud800", "\U0001f600", "x" * 70_000, "a " * 5000, "nan", "inf", "9" * 5000, "#"),
+    *("\ud800", "\\ud800", "\U0001f600", "x" * 70_000, "a " * 5000, "NAN", "inf", "9" * 5000, "#"),
     *("1.7e308", "-99", "0", "1-2", "1.1", "B-", "I-X", "O", "_", "{}", "[]", "null", "\n", "\n\n"),
 ]
 ENCODINGS = [
@@ -151,9 +151,9 @@ def hostile_inputs(work: Path) -> Callable[[Chance], Iterator[Case]]:
             yield Case([*given, *more], f"train {suffix}", len(data))
             return
         reading = [
-            ["evaluate", str(KEPT / task), str(path)],
+            ["evaluate", str(kept(task)), str(path)],
             *(
-                [name, str(KEPT / task), str(path)]
+                [name, str(kept(task)), str(path)]
                 for name, use in TASKS[task].uses.items()
                 if use.by_line
             ),
@@ -229,7 +229,7 @@ def hostile_options(work: Path) -> Callable[[Chance], Iterator[Case]]:
 
 
 def _use_with_options(task: str, chance: Chance) -> Case:
-    case = chance.choice(list(uses_of(KEPT / task, task)))
+    case = chance.choice(list(uses_of(kept(task), task)))
     name = case.arguments[0]
     section = TASKS[task].uses[name].options if name in TASKS[task].uses else TASKS[task].scoring
     fields = list(section.model_fields)

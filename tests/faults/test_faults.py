@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults.folders import damaged_folders, fitted_folders
+from faults.folders import damaged_folders, damaged_runs, fitted_folders
 from faults.harness import Case, fall_of, hunt, warm_up
 from faults.inputs import hostile_inputs, hostile_models, hostile_options
 from hypothesis import given, settings
@@ -39,6 +39,7 @@ def warm():
     [
         (damaged_folders, 60),
         (fitted_folders, 120),
+        (damaged_runs, 12),
         (hostile_inputs, 60),
         (hostile_models, 40),
         (hostile_options, 100),
@@ -88,4 +89,4 @@ def test_a_fall_is_seen(problem, monkeypatch):
         return {"silent": 3, "code": 1}.get(problem, 0)
 
     monkeypatch.setattr(harness, "main", broken)
-    assert fall_of(Case([], problem)) is not None
+    assert fall_of(Case(["info"], problem)) is not None

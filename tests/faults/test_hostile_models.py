@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from faults.folders import fit_manifest
-from faults.harness import DATA, KEPT, uses_of
+from faults.harness import DATA, KEPT, kept, uses_of
 
 from unrolled.app.cli import main
 from unrolled.store.files import MANIFEST
@@ -39,7 +39,7 @@ def test_no_text_of_a_model_reaches_a_terminal_or_a_picture_as_it_is(
     task, tmp_path, capsys, monkeypatch
 ):
     folder = tmp_path / f"m{RUN.replace('/', '')}"
-    shutil.copytree(KEPT / task, folder)
+    shutil.copytree(kept(task), folder)
     hostile(folder)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     for case in uses_of(folder, task):

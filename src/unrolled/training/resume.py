@@ -56,7 +56,7 @@ def check_data(file: Path, data: Splits) -> None:
         old = json.loads(file.read_bytes())
         new = json.loads(fingerprints(data))
         changed = [name for name in ("train", "dev", "test") if old.get(name) != new.get(name)]
-    except (FileNotFoundError, ValueError, AttributeError) as error:
+    except (FileNotFoundError, ValueError, AttributeError, RecursionError) as error:
         raise ModelError(file, "is missing or damaged; train again in another --out.") from error
     if changed:
         raise ConfigError(

@@ -16,15 +16,14 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from torch import Tensor
 
 from unrolled.config import to_toml
 from unrolled.config.sections import RunSettings
-from unrolled.errors import ConfigError, ModelError, StorageError
+from unrolled.errors import ConfigError, ModelError, StorageError, shown
 from unrolled.store.files import (
     MANIFEST,
     Content,
@@ -39,50 +38,12 @@ from unrolled.store.files import (
 from unrolled.store.names import DATA, METRIC_ROWS, MODEL_FILES, SETTINGS, TIMES
 from unrolled.store.storage import open_own, refuse_link
 from unrolled.store.tensors import read_tensors, tensor_bytes
+from unrolled.training.progress import Progress as Progress
 from unrolled.training.resume import Run, Splits, check_data, fingerprints, stored_settings
 
 LOCK = ".lock"
 STATE, TENSORS = "state.json", "state.safetensors"
 KEPT = 2  # checkpoints
-
-
-@dataclass
-class Progress:
-    """Where a run stands; all that a checkpoint needs beside tensors."""
-
-    step: int = 0
-    epoch: int = 0  # the one under way, from 0
-    batch: int = 0  # the next one in it
-    seconds: float = 0.0  # of training, over all sessions; kept only where it decides something
-    epoch_total: float = 0.0  # the loss, summed over this epoch's predictions
-    epoch_count: int = 0
-    best: float | None = None  # lowest cost on the dev data
-    best_step: int | None = None
-    dry_epochs: int = 0  # since the best, for early stopping
-    flat_epochs: int = 0  # since the best or the last cut, for the plateau schedule
-    rate_factor: float = 1.0  # of the plateau schedule
-    finished: bool = False
-    threads: int = 0  # that the steps are taken with; 0: not known
-    metrics_bytes: int = 0
-
-    @property
-    def mean_loss(self) -> float:
-        """Of this epoch so far."""
-        return self.epoch_total / max(self.epoch_count, 1)
-
-    def to_json(self) -> bytes:
-        """As a checkpoint keeps it."""
-        values = {ON_DISK.get(name, name): value for name, value in asdict(self).items()}
-        return json.dumps(values, indent=1).encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        """What `to_json` gave; TypeError or ValueError for anything else."""
-        names = {on_disk: name for name, on_disk in ON_DISK.items()}
-        return cls(**{names.get(name, name): value for name, value in json.loads(data).items()})
-
-
-ON_DISK = {"epoch_total": "epoch_nats"}  # names of Progress that are others in a file
 
 
 class RunFolder:
@@ -247,8 +208,9 @@ class RunFolder:
         files = read_folder(folder, required=(STATE, TENSORS))
         try:
             progress = Progress.from_json(files[STATE])
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ModelError(folder / STATE, f"is of another version: {error}.") from error
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
+            problem = f"is damaged or of another version: {shown(str(error))}."
+            raise ModelError(folder / STATE, problem) from error
         if progress.best_step is not None:
             self.verified_best(progress.best_step)
         if progress.metrics_bytes > (self.metrics.stat().st_size if self.metrics.exists() else 0):
@@ -275,7 +237,9 @@ class RunFolder:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _best_of(self, checkpoint: Path) -> Path | None:
-        with suppress(OSError, ValueError, KeyError, TypeError):  # it has none, or is damaged
+        with suppress(
+            OSError, ValueError, KeyError, TypeError, RecursionError
+        ):  # it has none, or is damaged
             return self.best_folder(json.loads((checkpoint / STATE).read_bytes())["best_step"])
         return None
 
