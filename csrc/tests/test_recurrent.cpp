@@ -329,7 +329,7 @@ void check_team(const Problem& p, int threads) {
     auto forwards = run.forward(p);
     Buffer<T> biases(size_t(G + 1) * V * L);
     sum_biases(G, p.has_bias(), H, forwards[0], biases.data());
-    PackedWeights<T> ready{packed.data(), nullptr, biases.data()};
+    PackedWeights<T> ready{packed.data(), nullptr, biases.data(), nullptr};
     in_parts([&](Part part) {
         ForwardState<T> state{own, own + all, own + 2 * all, own + 3 * all};
         Projection<T> none{nullptr, nullptr, nullptr, 1};
