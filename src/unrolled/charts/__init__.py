@@ -18,6 +18,7 @@ from unrolled.charts.loss import loss_curve
 from unrolled.charts.page import save, stack
 from unrolled.charts.surface import surface
 from unrolled.charts.tables import confusion
+from unrolled.charts.words import word_map
 
 __all__ = [
     "BeamNode",
@@ -42,4 +43,5 @@ __all__ = [
     "surprise",
     "token_shares",
     "width_curve",
+    "word_map",
 ]

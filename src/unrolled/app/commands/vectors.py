@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.app.options import Json
+from unrolled.app.options import Json, Out
 from unrolled.app.output import note, print_json, print_shown
 from unrolled.app.progress import busy
 from unrolled.errors import not_one_of
@@ -40,6 +40,8 @@ def vectors_application() -> typer.Typer:
     app.command("analogy")(analogy)
     app.command("odd-one-out")(odd_one_out)
     app.command("evaluate")(evaluate)
+    app.command("map")(map_)
+    app.command("debias")(debias)
     app.command("convert")(convert)
     return app
 
@@ -101,6 +103,47 @@ def evaluate(
     with busy(f"asking {vectors}"):
         rows = [row for file in files for row in judge(table, file, method=method)]
     print_shown(Questions(rows), title=f"{vectors}: {len(table):,} words", out=None, json=json)
+
+
+def map_(
+    vectors: Vectors,
+    words: Annotated[list[str] | None, typer.Argument(help="Words; none: the first.")] = None,
+    top: Annotated[int, typer.Option(min=3, max=5000, help="How many of the first.")] = 200,
+    method: Annotated[str, typer.Option(help="t-sne or pca.")] = "t-sne",
+    seed: Annotated[int, typer.Option(min=0, help="Where chance begins.")] = 1,
+    limit: Limit = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Draw words in the plane, and tell how many of their neighbours it keeps."""
+    from unrolled.tasks.embed.maps import map_words
+
+    table = load(vectors, limit)
+    with busy(f"drawing {vectors}"):
+        found = map_words(table, words or list(table.words[:top]), method=method, seed=seed)
+    print_shown(found, title="", out=out, json=json)
+
+
+def debias(
+    vectors: Vectors,
+    out: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
+    pairs: Annotated[Path, typer.Option(help="Two words a line, such as she he.")],
+    keep: Annotated[Path | None, typer.Option(help="Words to leave as they are.")] = None,
+    weat: Annotated[Path | None, typer.Option(help="Four lines of words: X, Y, A, B.")] = None,
+    limit: Limit = None,
+    json: Json = False,
+) -> None:
+    """Take the direction in which pairs differ out of all other words; lengths become 1."""
+    from unrolled.store.files import write_file
+    from unrolled.tasks.embed.debias import debias_words
+    from unrolled.text.vector_writer import WRITERS
+
+    table = load(vectors, limit)
+    with busy(f"debiasing {vectors}"):
+        made, shown = debias_words(table, pairs, keep=keep, weat_file=weat)
+        write_file(out, WRITERS["text"](made.words, made.vectors))
+    print_shown(shown, title="", out=None, json=json)
+    note(f"Written: {out}, {len(made):,} words of {made.width} numbers.")
 
 
 def convert(
