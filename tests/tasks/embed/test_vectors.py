@@ -216,3 +216,13 @@ def test_a_tagger_begins_with_the_vectors_of_a_folder(tmp_path):
     row = tagger.encoder.words.tokens.index("rat")
     frozen = tagger.network.embedder.embedding.weight[row].detach().numpy()
     assert np.array_equal(frozen, own["rat"])
+
+
+def test_a_file_of_another_encoding_is_read_when_it_is_named(tmp_path, capsys):
+    path = tmp_path / "v.txt"
+    path.write_bytes("façade 1 2\nhouse 2 1\n".encode("latin-1"))
+    asked = ["vectors", "neighbours", str(path), "façade"]
+    assert main(asked) == 3
+    assert "not valid utf-8" in capsys.readouterr().err
+    assert main([*asked, "--encoding=latin-1"]) == 0
+    assert capsys.readouterr().out.split()[0] == "house"

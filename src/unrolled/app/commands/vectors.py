@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.app.options import Json, Out
+from unrolled.app.options import Encoding, Json, Out
 from unrolled.app.output import note, print_json, print_shown
 from unrolled.app.progress import busy
 from unrolled.errors import not_one_of
@@ -53,10 +53,11 @@ def neighbours(
     measure: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
     include_inputs: Inputs = False,
     limit: Limit = None,
+    encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
     """List the nearest words."""
-    table = load(vectors, limit)
+    table = load(vectors, limit, encoding)
     text = " ".join(words)
     found = table.neighbours(text, top, measure=measure, include_inputs=include_inputs)
     show(found, {"words": words, "measure": measure}, json=json)
@@ -71,10 +72,11 @@ def analogy(
     method: Method = "add",
     include_inputs: Inputs = False,
     limit: Limit = None,
+    encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
     """What is to C as B is to A: `analogy VECTORS man king woman`."""
-    table = load(vectors, limit)
+    table = load(vectors, limit, encoding)
     found = table.analogy(a, b, c, top, method=method, include_inputs=include_inputs)
     show(found, {"a": a, "b": b, "c": c, "method": method}, json=json)
 
@@ -83,10 +85,11 @@ def odd_one_out(
     vectors: Vectors,
     words: Annotated[list[str], typer.Argument(help="Two words or more.", show_default=False)],
     limit: Limit = None,
+    encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
     """Which word is least like the others: all of them, the oddest first."""
-    show(load(vectors, limit).odd_one_out(words), {"words": words}, json=json)
+    show(load(vectors, limit, encoding).odd_one_out(words), {"words": words}, json=json)
 
 
 def evaluate(
@@ -94,12 +97,13 @@ def evaluate(
     files: Annotated[list[Path], typer.Argument(help="Analogies, or pairs with their likeness.")],
     method: Method = "add",
     limit: Limit = None,
+    encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
     """Judge vectors by analogies (a b c d a line) and by pairs of words with a number."""
     from unrolled.tasks.embed.questions import Questions, judge
 
-    table = load(vectors, limit)
+    table = load(vectors, limit, encoding)
     with busy(f"asking {vectors}"):
         rows = [row for file in files for row in judge(table, file, method=method)]
     print_shown(Questions(rows), title=f"{vectors}: {len(table):,} words", out=None, json=json)
@@ -112,13 +116,14 @@ def map_(
     method: Annotated[str, typer.Option(help="t-sne or pca.")] = "t-sne",
     seed: Annotated[int, typer.Option(min=0, help="Where chance begins.")] = 1,
     limit: Limit = None,
+    encoding: Encoding = "utf-8",
     out: Out = None,
     json: Json = False,
 ) -> None:
     """Draw words in the plane, and tell how many of their neighbours it keeps."""
     from unrolled.tasks.embed.maps import map_words
 
-    table = load(vectors, limit)
+    table = load(vectors, limit, encoding)
     with busy(f"drawing {vectors}"):
         found = map_words(table, words or list(table.words[:top]), method=method, seed=seed)
     print_shown(found, title="", out=out, json=json)
@@ -131,6 +136,7 @@ def debias(
     keep: Annotated[Path | None, typer.Option(help="Words to leave as they are.")] = None,
     weat: Annotated[Path | None, typer.Option(help="Four lines of words: X, Y, A, B.")] = None,
     limit: Limit = None,
+    encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
     """Take the direction in which pairs differ out of all other words; lengths become 1."""
@@ -138,7 +144,7 @@ def debias(
     from unrolled.tasks.embed.debias import debias_words
     from unrolled.text.vector_writer import WRITERS
 
-    table = load(vectors, limit)
+    table = load(vectors, limit, encoding)
     with busy(f"debiasing {vectors}"):
         made, shown = debias_words(table, pairs, keep=keep, weat_file=weat)
         write_file(out, WRITERS["text"](made.words, made.vectors))
@@ -153,6 +159,7 @@ def convert(
         str, typer.Option("--format", help="text (word2vec, fastText .vec), binary or glove.")
     ] = "text",
     limit: Limit = None,
+    encoding: Encoding = "utf-8",
 ) -> None:
     """Write vectors as other tools read them."""
     from unrolled.store.files import write_file
@@ -160,18 +167,18 @@ def convert(
 
     if form not in WRITERS:
         raise not_one_of("--format", form, WRITERS)
-    table = load(vectors, limit)
+    table = load(vectors, limit, encoding)
     with busy(f"writing {out}"):
         write_file(out, WRITERS[form](table.words, table.vectors))
     note(f"Written: {out}, {len(table):,} words of {table.width} numbers.")
 
 
-def load(path: Path, limit: int | None) -> "WordVectors":
+def load(path: Path, limit: int | None, encoding: str) -> "WordVectors":
     """The vectors of a folder or a file."""
     from unrolled.tasks.shared.word_vectors import WordVectors
 
     with busy(f"reading {path}"):
-        return WordVectors.load(path, limit=limit)
+        return WordVectors.load(path, limit=limit, encoding=encoding)
 
 
 def show(found: "Sequence[Near]", asked: dict[str, Any], *, json: bool) -> None:

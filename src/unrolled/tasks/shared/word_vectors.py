@@ -43,11 +43,11 @@ class WordVectors(VectorTable):
     """Words, the most frequent first, and their vectors (N, E)."""
 
     @classmethod
-    def load(cls, path: Path | str, *, limit: int | None = None) -> Self:
+    def load(cls, path: Path | str, *, limit: int | None = None, encoding: str = "utf-8") -> Self:
         """Of a model folder or a vector file; `limit`: the first so many words alone."""
         if Path(path).is_dir():
             return cls._of_folder(Path(path), limit)
-        table = read_vectors(path, most=limit)
+        table = read_vectors(path, most=limit, encoding=encoding)
         return cls(table.words, table.vectors)
 
     @classmethod
