@@ -45,7 +45,7 @@ def test_impossible_sequences_are_left_out():
         (11, {"limit": 6}, r"There are 11\^6 sequences of 6 out of 11 tokens, but at most 1000000"),
         (11, {"limit": 6}, "Lower the limit, or use beam search"),
         (3, {"limit": 0}, "limit is 0, but must be at least 1: END counts as a token"),
-        (3, {"limit": 3, "alpha": -1.0}, "alpha is -1.0, but must be a finite number"),
+        (3, {"limit": 3, "alpha": -1.0}, "alpha is -1.0, but must be a number in 0..10"),
     ],
 )
 def test_wrong_settings_are_refused(V, options, message):

@@ -129,8 +129,16 @@ def test_scores_that_are_no_probabilities_say_so(trained, tmp_path, call):
     ("old", "new", "message"),
     [
         ("ngram 2=", "ngram 3=", "line 3: the line is 'ngram 3=1', but must be 'ngram 2=' and a"),
-        ("-0.5\ta", "x\ta", "line 8: the log-probability is 'x', but must be a number."),
-        ("-0.5\ta", "nan\ta", "line 8: the log-probability is 'nan', but must be a number."),
+        (
+            "-0.5\ta",
+            "x\ta",
+            "line 8: the log-probability is 'x', but must be a number, 99 at the most.",
+        ),
+        (
+            "-0.5\ta",
+            "nan\ta",
+            "line 8: the log-probability is 'nan', but must be a number, 99 at the most.",
+        ),
         ("-0.1\ta b", "-0.1\ta zebra", "line 12: 'zebra' is not among the 1-grams, but every"),
         ("-0.1\ta b", "-0.1\ta", "line 12: the line has 2 columns, but a 2-gram needs a"),
         ("ngram 1=4", "ngram 1=9", "line 11: 4 1-grams end here, but the head says 9."),
