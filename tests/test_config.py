@@ -2,7 +2,7 @@ import pytest
 
 from unrolled.config import parse_options, parse_overrides, settings_for, to_toml
 from unrolled.errors import ConfigError, StorageError
-from unrolled.tasks import task_named
+from unrolled.tasks import TASKS, task_named
 from unrolled.tasks.language.settings import LanguageRun
 
 
@@ -70,7 +70,7 @@ def test_a_value_is_not_a_section():
 
 
 def test_unknown_task_names_the_nearest():
-    tasks = "classify, lm, ngram, tag, translate, window"
+    tasks = ", ".join(sorted(TASKS))
     with pytest.raises(ConfigError, match=f"task is 'ln', but must be one of {tasks}"):
         task_named("ln")
 

@@ -46,6 +46,7 @@ class Near(NamedTuple):
 # 5 % and of the tagger 0.2 %, a label's chance 1 %; no date was wrong.
 NEAR = (
     Near("unrolled train lm", "model ", 0.1),
+    Near("unrolled train lm", "with_ngram ", 0.1),
     Near("unrolled next lm", "", 0.8),
     Near("unrolled score lm", "", 0.9),
     Near("unrolled train classify", "model ", 0.1),

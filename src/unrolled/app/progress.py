@@ -47,8 +47,10 @@ def progress() -> "Iterator[Watch]":
 
         @contextmanager
         def phase(self, what: str) -> Iterator[None]:
+            before = bar.tasks[task].description
             bar.update(task, description=what)
             yield
+            bar.update(task, description=before)
 
         def remark(self, text: str) -> None:
             console.print(text, markup=False, highlight=False)

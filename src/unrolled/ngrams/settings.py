@@ -23,6 +23,10 @@ def _thresholds(value: Any) -> Any:
         ) from None
 
 
+def _typed(thresholds: tuple[int, ...]) -> str:
+    return shown(thresholds).strip("(,)").replace(" ", "")
+
+
 class NgramSettings(Section):
     """A model of counted n-grams: the next token from the last `order` − 1."""
 
@@ -60,7 +64,7 @@ class NgramSettings(Section):
     def _can_be_pruned(self) -> Self:
         if any(self.prune) and self.smoothing not in PRUNED:
             raise ConfigError(
-                f"model.prune is {shown(self.prune)} and model.smoothing is {self.smoothing!r}, "
+                f"model.prune is {_typed(self.prune)} and model.smoothing is {self.smoothing!r}, "
                 f"which needs every count. Leave prune out, or choose one of {', '.join(PRUNED)}."
             )
         rising = list(self.prune) == sorted(self.prune)
@@ -69,7 +73,7 @@ class NgramSettings(Section):
         )
         if not (rising and fits):
             raise ConfigError(
-                f"model.prune is {shown(self.prune)}, but must be at most {self.order} counts, "
+                f"model.prune is {_typed(self.prune)}, but must be at most {self.order} counts, "
                 "one an order, that begin with 0, never fall and stay below 2^63, such as "
                 "0,0,1: n-grams seen no more often than that are left out, and the last count "
                 "serves the orders after it. For fewer words set tokens.min_count."

@@ -90,7 +90,7 @@ def test_scores_that_are_no_probabilities_are_called_so(trained, tmp_path, call)
         (["--order=17"], "model.order is 17, but must be less than or equal to 16"),
         (["--smoothing=kneser"], "model.smoothing is 'kneser', but must be one of"),
         (["--prune=1,1"], "model.prune is 1,1, but must be at most 5 counts, one an order"),
-        (["--prune=0,2,1"], "that begin with 0 and never fall, such as 0,0,1"),
+        (["--prune=0,2,1"], "that begin with 0, never fall and stay below 2^63, such as 0,0,1"),
         (["--prune=0,x"], "model.prune is '0,x', but must be whole numbers with commas"),
         (["--prune=0,-1"], "never fall"),
         (["--memory=2QB"], "train.memory is '2QB', but must be a number of bytes, such as 500MB"),

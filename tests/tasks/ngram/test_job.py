@@ -331,7 +331,7 @@ def test_a_model_from_elsewhere_can_be_saved(run, tmp_path):
     lines = random_lines(5, 20, WORDS)
     for a, b in zip(model.score(lines), loaded.score(lines), strict=True):
         assert a.log_probability == pytest.approx(b.log_probability, rel=1e-9)
-    with pytest.raises(ConfigError, match="already holds a run"):
+    with pytest.raises(ConfigError, match="already holds a model"):
         save_model(loaded, tmp_path / "n", made="")
 
 
