@@ -24,7 +24,7 @@ case "$*" in
 *version_info*) echo "$VERSION" ;;
 "-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python; echo "$*" >> asked; fails "$*" ;;
 "-m pip install"*) shift 2; echo "$*" >> asked; fails "$*" ;;
-"- "*) exec '{sys.executable}' "$@" ;;
+"- "*) exec '{sys.executable}' -S "$@" ;;
 *) fails "$*" ;;
 esac
 """
