@@ -70,9 +70,12 @@ def test_a_file_with_other_labels_alone_is_refused():
         build(["a"], ["b"]).targets(examples(["c"], ["c"]), source="dev.tsv")
 
 
-def test_two_labels_where_training_had_one_are_named_by_file_and_line():
-    with pytest.raises(DataError, match=r"dev.tsv, line 1: has 2 labels, but every training"):
-        build(["a"], ["b"]).targets(examples(["a", "b"]), source="dev.tsv")
+def test_no_label_or_two_where_training_had_one_are_a_label_that_it_did_not_have():
+    labels, rows = build(["a"], ["b"]), examples(["a", "b"], ["b"], [])
+    assert labels.unseen(rows) == ("(none)", "a|b")
+    assert labels.targets(rows, source="dev.tsv").tolist() == [3, 1, 2]
+    with pytest.raises(DataError, match=r"dev.tsv, line 1: has the labels \['a\|b'\], but the"):
+        labels.targets(rows[:1], source="dev.tsv")
 
 
 SOUND = {"labels": ["a", "b"], "counts": [1, 2], "examples": 3, "several": False}

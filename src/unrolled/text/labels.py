@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import DataError
-from unrolled.text.labelled import Example
+from unrolled.text.labelled import BETWEEN, Example
 from unrolled.text.vocabulary import parse_object
 
 LABELS_FILE = "labels.json"
 MAX_LABELS = 10_000
+NO_LABEL = "(none)"
 Targets = NDArray[
     np.int64
 ]  # (N,) which label, or, where a text may have several, (N, K) of 0 and 1
@@ -62,8 +63,15 @@ class Labels:
 
     def unseen(self, examples: Sequence[Example]) -> tuple[str, ...]:
         """The labels of examples that the training data do not have, in code point order."""
-        found = {label for example in examples for label in example.labels}
+        found = {label for example in examples for label in self._said(example)}
         return tuple(sorted(found.difference(self.names)))
+
+    def _said(self, example: Example) -> tuple[str, ...]:
+        """What is to be said of an example. Where one label excludes others, several are one more,
+        which the training data do not have; so is none."""
+        if self.multi_label or len(example.labels) == 1:
+            return example.labels
+        return (BETWEEN.join(example.labels) or NO_LABEL,)
 
     def targets(self, examples: Sequence[Example], *, source: Path | str) -> Targets:
         """What a model is to say of examples: (N,), or (N, K) where a text may have several.
@@ -73,16 +81,8 @@ class Labels:
         names = [*self.names, *self.unseen(examples)]
         ids = {name: number for number, name in enumerate(names)}
         self._check_known(examples, source)
-        for example in examples:
-            if len(example.labels) != 1 and not self.multi_label:
-                raise DataError(
-                    source,
-                    f"has {len(example.labels)} labels, but every training example had exactly "
-                    "one.",
-                    line=example.line,
-                )
         if not self.multi_label:
-            return np.array([ids[example.labels[0]] for example in examples], dtype=np.int64)
+            return np.array([ids[self._said(example)[0]] for example in examples], dtype=np.int64)
         targets = np.zeros((len(examples), len(names)), dtype=np.int64)
         for row, example in enumerate(examples):
             targets[row, [ids[label] for label in example.labels]] = 1
@@ -90,13 +90,13 @@ class Labels:
 
     def _check_known(self, examples: Sequence[Example], source: Path | str) -> None:
         """Refuse examples of which none has a label of the training data."""
-        found = {label for example in examples for label in example.labels}
+        found = {label for example in examples for label in self._said(example)}
         if found and found.isdisjoint(self.names):
             raise DataError(
                 source,
                 f"has the labels {short(sorted(found))}, but the training data have others alone: "
                 f"{short(list(self.names))}. Check the columns: --label-column and --text-column.",
-                line=next(example.line for example in examples if example.labels),
+                line=examples[0].line,
             )
 
     @property

@@ -269,6 +269,7 @@ def test_the_only_example_of_a_label_is_not_held_out():
     [
         ("a\tx\na\ty\n", "a\tx\n", "train.tsv: all 2 examples have the label 'a', but a"),
         ("a\tx\nb\ty\n", "c\tx\nc\ty\n", "dev.tsv, line 1: has the labels ['c'], but the"),
+        ("a\tx\nb\ty\n", "a|b\tx\n", "dev.tsv, line 1: has the labels ['a|b'], but the"),
         ("a\tx\nb\ty\n", "a x\n", "dev.tsv, line 1: has 1 column, but must have 2"),
         ("a\tx\nb\ty\tz\n", "a\tx\n", "train.tsv, line 2: has 3 columns, but must have 2"),
         ("a\t\nb\t\n", "a\tx\n", "train.tsv: gives no token that occurs 1 times at level word"),
