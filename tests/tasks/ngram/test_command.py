@@ -114,3 +114,14 @@ def test_a_broken_file_is_named_with_its_line(tmp_path, call):
     assert done.code == 3
     assert "bad.arpa, line 2: the line is 'ngram 1=x', but must be 'ngram 1='" in done.err
     assert not (tmp_path / "n").exists()
+
+
+def test_words_that_no_text_has_are_told_when_a_file_comes_in(tmp_path, call):
+    arpa = tmp_path / "m.arpa"
+    arpa.write_text(
+        "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 a\u00a0b\n-1 c\n\n\\end\\\n", "utf-8"
+    )
+    done = call("import", arpa, "--out", tmp_path / "n")
+    assert done.code == 0
+    assert "1 of its words hold a no-break space or the like; texts are parted there" in done.err
+    assert "no-break" in (tmp_path / "n" / "README.md").read_text("utf-8")

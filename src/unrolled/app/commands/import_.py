@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unrolled.app.options import Encoding
-from unrolled.app.output import say
+from unrolled.app.output import note, say
 from unrolled.app.progress import busy
 from unrolled.tasks import TASKS
 
@@ -26,3 +26,4 @@ def import_model(
         save_model(model, out, made=made)
     for name, value in model.about().items():
         say(f"{name}  {value}")
+    note(made)

@@ -1,6 +1,6 @@
 """N-gram language models, made from counts or from an ARPA file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,4 +78,15 @@ def read_arpa(source: Source) -> tuple[NgramLanguageModel, str]:
     encoder = TextEncoder(WordTokeniser(), Vocabulary(tokens, [0] * len(tokens)), level="word")
     facts = NgramFacts(tuple(len(level.words) for level in table.levels))
     model = NgramLanguageModel(settings, encoder, NgramNetwork.of(settings.model, table, facts))
-    return model, model.made(FROM_ARPA)
+    return model, model.made(f"{FROM_ARPA}{_never_found(tokens)}")
+
+
+def _never_found(tokens: Sequence[str]) -> str:
+    """What to say of words that no text has, being parted there."""
+    count = sum(token.split() != [token] for token in tokens)
+    if not count:
+        return ""
+    return (
+        f" {count:,} of its words hold a no-break space or the like; texts are parted there, so "
+        "these words are never found."
+    )
