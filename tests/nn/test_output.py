@@ -5,7 +5,12 @@ from networks import numeric_gradient, relative_error
 from torch.nn import functional
 
 from unrolled.nn import kernels
-from unrolled.nn.output import _softmax_cross_entropy_, summed_nats, token_nats
+from unrolled.nn.output import (
+    _softmax_cross_entropy_,
+    begin_with_shares,
+    summed_nats,
+    token_nats,
+)
 
 pytestmark = pytest.mark.arithmetic
 
@@ -170,3 +175,9 @@ def test_scores_that_are_no_numbers_show(wrong):
         z, bias, targets = scores(1, 64, torch.float32)
         z[0, place] = wrong
         assert not kernels.softmax_cross_entropy_(z, bias, targets, 0.0).isfinite()
+
+
+def test_a_softmax_begins_with_the_shares_of_its_tokens():
+    counts, bias = [0, 3, 5], torch.zeros(3)
+    begin_with_shares(bias, counts)
+    torch.testing.assert_close(bias.softmax(0), torch.tensor([1.0, 4.0, 6.0]) / 11.0)

@@ -9,6 +9,7 @@ Label smoothing ε puts (1 − ε) one_hot(y) + ε / V in the place of one_hot(y
 never wholly certain (Szegedy et al. 2016, arXiv:1512.00567, section 7).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,16 @@ class Loss:
     total: Tensor  # summed over the predictions, a scalar
     count: int  # how many were summed
     carry: tuple[Tensor, ...] | None  # the detached last state if the next batch continues this one
+
+
+@torch.no_grad()
+def begin_with_shares(bias: Tensor, counts: Sequence[int]) -> None:
+    """Let a softmax that has learned nothing give each token its share of the training text.
+
+    b = log((n + 1) / Σ (n + 1)); from b = 0 the first hundreds of steps would go into learning it.
+    """
+    shares = torch.tensor(counts, dtype=torch.float64) + 1.0  # (V,)
+    bias.copy_((shares / shares.sum()).log())
 
 
 def summed_nats(

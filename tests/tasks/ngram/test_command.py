@@ -119,7 +119,8 @@ def test_a_broken_file_is_named_with_its_line(tmp_path, call):
 def test_words_that_no_text_has_are_told_when_a_file_comes_in(tmp_path, call):
     arpa = tmp_path / "m.arpa"
     arpa.write_text(
-        "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 a\u00a0b\n-1 c\n\n\\end\\\n", "utf-8"
+        "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 a\u00a0b\n-1 c\n\n\\end\\\n",
+        "utf-8",
     )
     done = call("import", arpa, "--out", tmp_path / "n")
     assert done.code == 0

@@ -16,6 +16,7 @@ from unrolled.decode.sample import Sampling
 from unrolled.decode.sequences import greedy, sample_sequences
 from unrolled.decode.tree import beam_tree
 from unrolled.errors import ConfigError
+from unrolled.nn.output import begin_with_shares
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks
@@ -72,6 +73,7 @@ class TranslateModel(NetworkModel):
         """A model with fresh weights, drawn from torch's generator."""
         target_size = None if settings.tokens.joint else len(target.vocabulary)
         network = TranslateNetwork(settings.model, len(source.vocabulary), target_size)
+        begin_with_shares(network.bias, target.vocabulary.counts)
         return cls(settings, source, target, network, FromTraining(len(source.vocabulary)))
 
     @classmethod
