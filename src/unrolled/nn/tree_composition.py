@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from unrolled.errors import ConfigError
+from unrolled.nn import tree_kernels
 from unrolled.nn.tree_fold import fold
 from unrolled.nn.trees import Forest
 
@@ -33,6 +34,11 @@ class Composition(nn.Module, ABC):
 
     is_binary = True  # two children to every inner node
 
+    @property
+    def node(self) -> tree_kernels.Node | None:
+        """What it is to the compiled kernels; None where they do not have it."""
+        return None
+
     @abstractmethod
     def weights(self) -> tuple[Tensor, ...]:
         """What `join` computes with."""
@@ -52,8 +58,10 @@ class Composition(nn.Module, ABC):
     def compose(self, forest: Forest, x: Tensor) -> Tensor:
         """The vectors (N, H) of all nodes by place, from those of the distinct words (U, E)."""
         self._check(forest, x)
-        nodes = fold(self.join, self.weights(), forest, self.leaf(x))  # (N, S)
-        return nodes[:, : self.hidden_size]
+        states, weights, node = self.leaf(x), self.weights(), self.node
+        if node is not None and tree_kernels.can_run(forest, [states, *weights]):
+            return tree_kernels.compose(node, self.join, weights, forest, states)
+        return fold(self.join, weights, forest, states)[:, : self.hidden_size]
 
     forward = compose
 

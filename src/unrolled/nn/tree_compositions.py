@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.nn.tree_composition import Composition
+from unrolled.nn.tree_kernels import TANH, UNIT_TANH, Node
 from unrolled.nn.tree_lstm import ChildSumTreeLSTM, TreeLSTM
 from unrolled.nn.trees import Forest
 
@@ -46,6 +47,10 @@ class RecursiveNet(Composition):
     def weights(self) -> tuple[Tensor, ...]:
         return self.weight, self.bias
 
+    @property
+    def node(self) -> Node:
+        return TANH
+
     def join(self, weights: Sequence[Tensor], children: Tensor, owner: Tensor) -> Tensor:
         return _tanh_layer(weights, _pairs(children))
 
@@ -68,6 +73,10 @@ class Autoencoder(Composition):
 
     def weights(self) -> tuple[Tensor, ...]:
         return self.weight, self.bias
+
+    @property
+    def node(self) -> Node:
+        return UNIT_TANH if self.normalise else TANH
 
     def join(self, weights: Sequence[Tensor], children: Tensor, owner: Tensor) -> Tensor:
         p = _tanh_layer(weights, _pairs(children))

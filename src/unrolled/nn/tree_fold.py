@@ -104,15 +104,17 @@ class _Fold(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:
-        states, *weights = ctx.saved_tensors
+        states = ctx.saved_tensors[0]
         if not only_numbers([upstream]):
-            return None, None, *_differentiable(ctx, states, weights, upstream)
+            whole, wanted = (upstream, states.size(1)), ctx.needs_input_grad[2:]
+            made = differentiable_gradients(ctx.join, ctx.forest, ctx.saved_tensors, whole, wanted)
+            return None, None, *made
         gradient = upstream.clone(memory_format=torch.contiguous_format)
-        wanted = [w for w in ctx.own if w.requires_grad]
-        sums = [torch.zeros_like(w) for w in wanted]
+        learned = [w for w in ctx.own if w.requires_grad]
+        sums = [torch.zeros_like(w) for w in learned]
         for level, children, parents in reversed(ctx.graphs):
             above = gradient.index_select(0, level.places)
-            down, *parts = torch.autograd.grad(parents, [children, *wanted], above, True)
+            down, *parts = torch.autograd.grad(parents, [children, *learned], above, True)
             gradient[level.children] += down
             for total, part in zip(sums, parts, strict=True):
                 total += part
@@ -123,18 +125,25 @@ class _Fold(torch.autograd.Function):
         return None, None, by_states, *by_weights
 
 
-def _differentiable(
-    ctx: Any, states: Tensor, weights: Sequence[Tensor], upstream: Tensor
+def differentiable_gradients(
+    join: Join,
+    forest: Forest,
+    tensors: Sequence[Tensor],
+    upstream: tuple[Tensor, int],
+    wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The gradients that are asked for, to be differentiated again."""
+    """The gradients of states and weights that are wanted, to be differentiated again.
+
+    upstream: that of the first so many numbers of each node's state.
+    """
     with torch.enable_grad():
         # A view each: the gradient by states must not go on into weights that were made of them.
-        own = [t.view_as(t) for t in (states, *weights)]
-        nodes = plain_fold(ctx.join, own[1:], ctx.forest, own[0])
-    wanted = ctx.needs_input_grad[2:]
+        own = [t.view_as(t) for t in tensors]
+        nodes = plain_fold(join, own[1:], forest, own[0])[:, : upstream[1]]
     asked = [t for t, is_wanted in zip(own, wanted, strict=True) if is_wanted]
     graph = torch.is_grad_enabled()
-    found = iter(
-        torch.autograd.grad(nodes, asked, upstream, create_graph=graph, materialize_grads=True)
+    made = torch.autograd.grad(
+        nodes, asked, upstream[0], create_graph=graph, materialize_grads=True
     )
+    found = iter(made)
     return [next(found) if is_wanted else None for is_wanted in wanted]

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.nn.tree_composition import Composition
+from unrolled.nn.tree_kernels import LSTM, Node
 
 
 class TreeLSTM(Composition):
@@ -42,6 +43,10 @@ class TreeLSTM(Composition):
 
     def weights(self) -> tuple[Tensor, ...]:
         return self.weight_h, self.bias
+
+    @property
+    def node(self) -> Node:
+        return LSTM
 
     def leaf(self, x: Tensor) -> Tensor:
         H = self.hidden_size
