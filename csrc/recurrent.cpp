@@ -3,6 +3,7 @@
 #include "embed.hpp"
 #include "layer.hpp"
 #include "softmax.hpp"
+#include "tree.hpp"
 
 #define UNROLLED_TEXT_(name) #name
 #define UNROLLED_TEXT(name) UNROLLED_TEXT_(name)
@@ -18,9 +19,10 @@ constexpr unrolled::NumberKernels<T> number_kernels() {
 }
 
 extern const unrolled::EmbedKernels embed_kernels;
+extern const unrolled::TreeKernels tree_kernels;
 extern const unrolled::KernelSet kernels;
 const unrolled::KernelSet kernels = {UNROLLED_TEXT(UNROLLED_ISA), UNROLLED_VECTOR_BYTES,
                                      number_kernels<float>(), number_kernels<double>(),
-                                     &embed_kernels};
+                                     &embed_kernels, &tree_kernels};
 
 }  // namespace UNROLLED_ISA

@@ -22,6 +22,7 @@ TRAIN = {
         *("--train={data}/lines.txt", "--test={data}/lines.txt", *SMALL),
         *("--set=model.embedding_size=6", "--set=train.batch_tokens=64"),
     ],
+    "tree": ["--train={data}/trees.txt", "--test={data}/trees.txt", *WORDS],
     "translate": [
         *("--train={data}/pairs.tsv", "--dev={data}/pairs.tsv", "--test={data}/pairs.tsv"),
         *NET,
@@ -42,8 +43,20 @@ def write_data(folder: Path) -> None:
         "labels.tsv": [f"{line.split()[-1]}\t{line}" for line in lines],
         "tags.txt": [f"{block}\n" for block in columns],
         "pairs.tsv": [f"{line}\t{line.upper()}" for line in lines],
+        "trees.txt": [bracketed(line) for line in lines],
         "asked.txt": ["the cow met a dog here", "a bird saw the zebra"],
     }
     folder.mkdir(parents=True)
     for name, content in files.items():
         (folder / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+
+
+def bracketed(line: str) -> str:
+    """A sentence as a tree that branches to the left, a label at every node."""
+    first, *words = line.split()
+    place = 1 + PLACES.index(words[-1])
+    tree = f"(0 {first})"
+    for n, word in enumerate(words, 1):
+        last = n == len(words)
+        tree = f"({place if last else 0} {tree} ({place if last else 0} {word}))"
+    return tree

@@ -87,6 +87,7 @@ def test_a_task_trains_loads_scores_and_answers(task, data, tmp_path, capsys):
     for name, use in task.uses.items():
         required = [field.is_required() for field in use.input.model_fields.values()]
         given = [f"{data}/asked.txt"] if use.by_line else ["the cat"] * sum(required)
+        given += [f"--among={data}/asked.txt"] * ("among" in use.options.model_fields)
         assert main([name, str(out), *given, "--json"]) == 0, name
         assert capsys.readouterr().out.strip(), name
     for example in task.examples:

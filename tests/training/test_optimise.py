@@ -90,7 +90,14 @@ def adam_direction(gradient, state, step):
     return (state["m"] / (1 - 0.9**step)) / ((state["v"] / (1 - 0.999**step)).sqrt() + 1e-8)
 
 
-@pytest.mark.parametrize("rule", [sgd, adam, adamw])
+def adagrad(w, gradient, state, step, rate, decay):
+    """Duchi et al. 2011, with the diagonal alone."""
+    gradient = gradient + decay * w
+    state["sum"] = state.get("sum", 0) + gradient**2
+    return w - rate * gradient / (state["sum"].sqrt() + 1e-10)
+
+
+@pytest.mark.parametrize("rule", [sgd, adam, adamw, adagrad])
 def test_the_optimisers_are_those_of_the_papers(rule):
     generator = torch.Generator().manual_seed(5)
     weight = torch.nn.Parameter(torch.randn(4, 3, generator=generator, dtype=torch.float64))
@@ -102,3 +109,25 @@ def test_the_optimisers_are_those_of_the_papers(rule):
         expected = rule(expected, weight.grad, state, step, 0.1, 0.01)
         optimizer.step()
     torch.testing.assert_close(weight.detach(), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_a_gradient_of_some_rows_moves_them_as_one_of_all_rows_would():
+    generator = torch.Generator().manual_seed(5)
+    first = torch.randn(6, 3, generator=generator)
+    weights = [torch.nn.Parameter(first.clone()) for _ in range(2)]
+    settings = TrainSettings(optimizer="adagrad", learning_rate=0.1)
+    optimizers = [OPTIMIZERS["adagrad"]([weight], settings) for weight in weights]
+    for rows in ([0, 2, 5], [2, 2, 3], [1]):
+        values = torch.randn(len(rows), 3, generator=generator)
+        some = torch.sparse_coo_tensor(
+            torch.tensor([rows]), values, (6, 3), check_invariants=True, is_coalesced=False
+        )
+        gradients = [some, some.to_dense()]
+        assert global_norm(gradients[:1]) == pytest.approx(global_norm(gradients[1:]), rel=1e-6)
+        norms = [clip_gradients([gradient], 0.5) for gradient in gradients]
+        assert norms[0] == pytest.approx(norms[1], rel=1e-6)
+        for weight, optimizer, gradient in zip(weights, optimizers, gradients, strict=True):
+            weight.grad = gradient
+            optimizer.step()
+    torch.testing.assert_close(weights[0].detach(), weights[1].detach(), rtol=1e-6, atol=1e-7)
+    assert torch.equal(weights[0][4], first[4])

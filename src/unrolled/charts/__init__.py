@@ -18,6 +18,7 @@ from unrolled.charts.loss import loss_curve
 from unrolled.charts.page import save, stack
 from unrolled.charts.surface import surface
 from unrolled.charts.tables import confusion
+from unrolled.charts.trees import parse_tree
 from unrolled.charts.words import word_map
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "length_curve",
     "loss_curve",
     "missing_scripts",
+    "parse_tree",
     "reliability",
     "save",
     "share_bars",

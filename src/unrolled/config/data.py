@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unrolled.config.sections import Section, TextRun
 
-Format = Literal["text", "csv", "tsv", "jsonl", "json", "fasttext", "conllu", "columns"]
+Format = Literal["text", "csv", "tsv", "jsonl", "json", "fasttext", "conllu", "columns", "trees"]
 FORMAT = "How files are written; left out, their names and contents tell."
 
 

@@ -121,7 +121,7 @@ class TrainSettings(Section):
 
     most_batch_tokens: ClassVar[int] = 1024  # that are chosen, however much data there are
 
-    optimizer: Literal["sgd", "adam", "adamw"] = Field(
+    optimizer: Literal["sgd", "adam", "adamw", "adagrad"] = Field(
         "adamw", description="What turns gradients into steps."
     )
     learning_rate: float = Field(0.005, gt=0.0, description="Length of a step at its largest.")

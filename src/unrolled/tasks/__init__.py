@@ -10,13 +10,14 @@ from unrolled.tasks.ngram.task import Ngram
 from unrolled.tasks.tag.task import Tag
 from unrolled.tasks.task import Task
 from unrolled.tasks.translate.task import Translate
+from unrolled.tasks.tree.task import TreeTask
 from unrolled.tasks.window.task import Window
 
 AnyTask = Task[Any, Any, Any]
 
 TASKS: dict[str, AnyTask] = {
     task.name: task
-    for task in (Language(), Ngram(), Window(), Classify(), Tag(), Translate(), Embed())
+    for task in (Language(), Ngram(), Window(), Classify(), Tag(), Translate(), Embed(), TreeTask())
 }
 
 

@@ -6,6 +6,7 @@ tsv        cells with a tab between them
 jsonl      an object a line                    json      one array of objects
 fasttext   __label__NAME text                  conllu    ten columns, a word a line
 columns    a word a line, blank lines between sentences
+trees      bracketed trees, one a line or over several
 """
 
 import csv
@@ -18,6 +19,7 @@ from typing import NamedTuple, get_args
 
 from unrolled.config.data import Format
 from unrolled.errors import ConfigError
+from unrolled.text.brackets import is_tree_like
 from unrolled.text.conll import CONLLU_NOTE, DOCUMENT, is_conllu_like
 from unrolled.text.names import TEXT_NAMES
 
@@ -34,6 +36,10 @@ ENDINGS = {
     ".conll": "columns",
     ".iob": "columns",
     ".bio": "columns",
+    ".mrg": "trees",
+    ".ptb": "trees",
+    ".tree": "trees",
+    ".trees": "trees",
 }
 PACKED = (".gz", ".xz")
 SEPARATORS = (",", ";", "\t", "|")
@@ -103,6 +109,8 @@ def _by_content(head: Sequence[str]) -> Iterator[str]:
         yield "json"
     if first.startswith(LABEL_MARK):
         yield "fasttext"
+    if is_tree_like(head):
+        yield "trees"
     if is_conllu_like(head) or CONLLU_NOTE.match(first):
         yield "conllu"
     if _is_columns(head):

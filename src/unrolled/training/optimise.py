@@ -2,13 +2,47 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.config.sections import TrainSettings
 
-Parameters = Iterable[nn.Parameter]
+Parameters = Iterable[nn.Parameter] | Iterable[dict[str, Any]]  # or groups of them
+
+
+class Adagrad(torch.optim.Optimizer):
+    """w ← w − rate · g / (√Σ g² + ε), Σ over all steps so far (Duchi et al. 2011).
+
+    Of a gradient that knows some rows alone the others are not touched: theirs would be 0, and so
+    would be their steps. Such a gradient is not decayed.
+    """
+
+    def __init__(self, parameters: Parameters, *, lr: float, weight_decay: float = 0.0) -> None:
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One step of every weight that has a gradient."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    self._change(weight, weight.grad, group["lr"], group["weight_decay"])
+
+    def _change(self, weight: Tensor, gradient: Tensor, rate: float, decay: float) -> None:
+        sums = self.state[weight].setdefault("sum", torch.zeros_like(weight))
+        if not gradient.is_sparse:
+            gradient = gradient.add(weight, alpha=decay) if decay else gradient
+            sums.addcmul_(gradient, gradient)
+            weight.addcdiv_(gradient, sums.sqrt().add_(EPSILON), value=-rate)
+            return
+        gradient = gradient.coalesce()
+        rows, numbers = gradient.indices()[0], gradient.values()
+        own = sums[rows].addcmul_(numbers, numbers)
+        sums[rows] = own
+        weight[rows] = weight[rows].addcdiv_(numbers, own.sqrt().add_(EPSILON), value=-rate)
+
 
 OPTIMIZERS: dict[str, Callable[[Parameters, TrainSettings], torch.optim.Optimizer]] = {
     "sgd": lambda parameters, train: torch.optim.SGD(
@@ -20,8 +54,12 @@ OPTIMIZERS: dict[str, Callable[[Parameters, TrainSettings], torch.optim.Optimize
     "adamw": lambda parameters, train: torch.optim.AdamW(
         parameters, lr=train.learning_rate, weight_decay=train.weight_decay, fused=True
     ),
+    "adagrad": lambda parameters, train: Adagrad(
+        parameters, lr=train.learning_rate, weight_decay=train.weight_decay
+    ),
 }
 
+EPSILON = 1e-10  # keeps Adagrad from dividing by 0, as torch does
 JUST_BELOW = 1.0 - 2.0**-20  # what rounding may add to a norm, and more
 
 LEAST_SHARE = 1e-4  # of the rate that a linear schedule leaves, as word2vec does
@@ -72,5 +110,11 @@ def global_norm(gradients: Sequence[Tensor]) -> float:
 
 
 def _norm(gradients: Sequence[Tensor], dtype: torch.dtype | None) -> float:
-    rows = [torch.linalg.vector_norm(g, dim=-1, dtype=dtype).flatten() for g in gradients]
+    parts = map(numbers, gradients)
+    rows = [torch.linalg.vector_norm(part, dim=-1, dtype=dtype).flatten() for part in parts]
     return float(torch.linalg.vector_norm(torch.cat(rows), dtype=torch.float64))
+
+
+def numbers(gradient: Tensor) -> Tensor:
+    """The numbers of a gradient; of one that knows some rows alone, those rows."""
+    return gradient.coalesce().values() if gradient.is_sparse else gradient

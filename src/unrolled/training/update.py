@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import NumericError
-from unrolled.training.optimise import OPTIMIZERS, clip_gradients
+from unrolled.training.optimise import OPTIMIZERS, Parameters, clip_gradients, numbers
 
 Carry = tuple[Tensor, ...] | None  # the state that the next batch of a stream begins with
 
@@ -67,9 +67,12 @@ class Trainable(Protocol):
 class GradientUpdate:
     """Backward pass, clipping by global norm, one step of the optimiser."""
 
-    def __init__(self, model: Trainable, train: TrainSettings) -> None:
+    def __init__(
+        self, model: Trainable, train: TrainSettings, *, parameters: Parameters | None = None
+    ) -> None:
         self.model, self.clip = model, train.clip
-        self.optimizer = OPTIMIZERS[train.optimizer](model.network.parameters(), train)
+        parameters = model.network.parameters() if parameters is None else parameters
+        self.optimizer = OPTIMIZERS[train.optimizer](parameters, train)
         self.carry: Carry = None
 
     def begin(self) -> None:
@@ -101,7 +104,7 @@ class GradientUpdate:
         gradients = {name: weight.grad for name, weight in named if weight.grad is not None}
         norm = clip_gradients([*gradients.values()], self.clip)
         if not math.isfinite(norm):
-            wrong = (name for name, gradient in gradients.items() if not gradient.isfinite().all())
+            wrong = (name for name, g in gradients.items() if not numbers(g).isfinite().all())
             raise self.gone_wrong(f"the gradient of {next(wrong, 'the whole')}", norm)
         return norm
 

@@ -5,7 +5,10 @@ import pytest
 import torch
 
 from unrolled.config import settings_for
-from unrolled.tasks.classify.baselines import (
+from unrolled.tasks.classify.model import ClassifyModel
+from unrolled.tasks.classify.reader import build_reader
+from unrolled.tasks.classify.settings import ClassifyRun
+from unrolled.tasks.shared.label_baselines import (
     Baselines,
     BaselineSizes,
     majority,
@@ -13,10 +16,7 @@ from unrolled.tasks.classify.baselines import (
     safe_order,
     tf_idf,
 )
-from unrolled.tasks.classify.linear import commonest, fit_linear
-from unrolled.tasks.classify.model import ClassifyModel
-from unrolled.tasks.classify.reader import build_reader
-from unrolled.tasks.classify.settings import ClassifyRun
+from unrolled.tasks.shared.linear_baseline import commonest, fit_linear
 from unrolled.text.labels import Labels
 
 pytestmark = pytest.mark.arithmetic

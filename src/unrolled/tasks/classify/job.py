@@ -11,9 +11,7 @@ import torch
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
 from unrolled.tasks.classify import calibration
-from unrolled.tasks.classify.baselines import MAX_NUMBERS, Baselines, BaselineSizes
 from unrolled.tasks.classify.data import Examples, LabelledData
-from unrolled.tasks.classify.linear import fit_linear
 from unrolled.tasks.classify.model import ClassifyModel
 from unrolled.tasks.classify.network import ClassifyNetwork
 from unrolled.tasks.classify.reader import (
@@ -25,6 +23,8 @@ from unrolled.tasks.classify.reader import (
 from unrolled.tasks.classify.report import dev_measure, evaluate_labelled
 from unrolled.tasks.classify.settings import ClassifyRun
 from unrolled.tasks.shared.batch_size import with_batch_tokens
+from unrolled.tasks.shared.label_baselines import MAX_NUMBERS, Baselines, BaselineSizes
+from unrolled.tasks.shared.linear_baseline import fit_linear
 from unrolled.tasks.shared.lines import in_training, with_dev
 from unrolled.text.labels import Labels
 from unrolled.text.tokens import SPECIALS

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any, Self, overload
@@ -14,7 +15,6 @@ from torch import Tensor, nn
 
 from unrolled.errors import not_one_of
 from unrolled.tasks.classify.answers import Explanation, Labelled, Prediction
-from unrolled.tasks.classify.baselines import Baselines
 from unrolled.tasks.classify.network import ClassifyNetwork
 from unrolled.tasks.classify.reader import (
     MAX_TOKENS,
@@ -25,7 +25,9 @@ from unrolled.tasks.classify.reader import (
     reader_from_files,
 )
 from unrolled.tasks.classify.settings import ClassifyRun, PredictOptions
+from unrolled.tasks.shared.label_baselines import Baselines
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.similar import similar_answers
 from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks
 from unrolled.text.labels import LABELS_FILE, Labels
@@ -119,7 +121,16 @@ class ClassifyModel(NetworkModel):
 
     def answering(self) -> Mapping[str, Answering]:
         """What answers each use."""
-        return {"predict": self._predicted}
+        return {"predict": self._predicted, "similar": partial(similar_answers, self)}
+
+    @torch.inference_mode()
+    def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """What the softmax sees of texts (N, F)."""
+        encoded = self.reader.encode(texts, cut=True)
+        found = np.zeros((len(encoded), self.network.weight.size(1)), np.float32)
+        for rows, batch in TextBatches(encoded, batch_tokens=BATCH_TOKENS).in_order():
+            found[rows] = self.network(batch).sentence.numpy()
+        return found
 
     def _predicted(
         self, blocks: Blocks, options: PredictOptions, source: Path | str

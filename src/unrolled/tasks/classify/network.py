@@ -37,6 +37,7 @@ class Reading(NamedTuple):
 
     logits: Tensor  # (B, K)
     attention: Tensor | None  # (B, T), exactly 0 in the padding
+    sentence: Tensor  # (B, F)
 
 
 class ClassifyNetwork(nn.Module):
@@ -86,7 +87,7 @@ class ClassifyNetwork(nn.Module):
             y, state = self.stack(y, lengths)  # (B, T, F)
             y = self.dropout(y)
         sentence, attention = self._pooled(y, lengths, state)
-        return Reading(functional.linear(sentence, self.weight, self.bias), attention)
+        return Reading(functional.linear(sentence, self.weight, self.bias), attention, sentence)
 
     def _placed(self, vectors: Tensor) -> Tensor:
         if self.positions is None:

@@ -15,10 +15,10 @@ from unrolled.evaluate.labels import ONE, Judged, label_measures, label_scores
 from unrolled.evaluate.measure import Measure
 from unrolled.evaluate.report import Report
 from unrolled.tasks.classify import calibration
-from unrolled.tasks.classify.baselines import majority
 from unrolled.tasks.classify.data import LabelledData
 from unrolled.tasks.classify.model import ClassifyModel
 from unrolled.tasks.classify.reader import EncodedTexts, LabelledBatches
+from unrolled.tasks.shared.label_baselines import majority
 from unrolled.text.labels import Labels, Targets
 from unrolled.training.clock import Dev
 

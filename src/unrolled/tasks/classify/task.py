@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.classify.settings import ClassifyRun, PredictOptions
+from unrolled.tasks.shared.similar import SIMILAR
 from unrolled.tasks.task import Task, Use, View
 from unrolled.text.source import Source
 
@@ -22,7 +23,10 @@ class Classify(Task[ClassifyRun, "Examples", "ClassifyModel"]):
     name = "classify"
     noun = "classifier"
     settings = ClassifyRun
-    uses: ClassVar[Mapping[str, Use]] = {"predict": Use("Label each line.", options=PredictOptions)}
+    uses: ClassVar[Mapping[str, Use]] = {
+        "predict": Use("Label each line.", options=PredictOptions),
+        "similar": SIMILAR,
+    }
     views: ClassVar[Mapping[str, View]] = {
         "loss": View("The loss of every step, the cost on the dev data.", of_run=True),
         "confusion": View("What was taken for what."),

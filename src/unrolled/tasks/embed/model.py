@@ -1,17 +1,22 @@
 """Word vectors as a model: what its folder keeps, and what it answers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from unrolled.tasks.embed.data import Words
 from unrolled.tasks.embed.network import EmbedNetwork
 from unrolled.tasks.embed.settings import EmbedRun
 from unrolled.tasks.embed.trees import paths_of
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.similar import similar_answers
 from unrolled.tasks.shared.word_vectors import WORDS_FILE, WordVectors, parse_words
+from unrolled.text.numbered import NumberedWords
 
 
 @dataclass(frozen=True)
@@ -57,5 +62,16 @@ class EmbedModel(NetworkModel):
         return WordVectors(self.words.words, self.network.input.detach().numpy())
 
     def answering(self) -> Mapping[str, Answering]:
-        """Its uses are those of word vectors, whatever file they come from."""
-        return {}
+        """What answers each use; others are those of vectors, whatever file they come from."""
+        return {"similar": partial(similar_answers, self)}
+
+    def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The mean of the words' vectors at length 1 (N, E); zeros where no word is known."""
+        tokens = self.settings.tokens
+        words = NumberedWords(tokens.splitter, lowercase=tokens.lowercase)
+        found = np.zeros((len(texts), self.settings.model.embedding_size), np.float32)
+        for row, line in enumerate(words.read_as([" ".join(text.split()) for text in texts])):
+            known = [self.vectors[word] for word in line.split() if word in self.vectors]
+            units = [vector / max(float(np.linalg.norm(vector)), 1e-30) for vector in known]
+            found[row] = np.mean(units, axis=0) if units else 0.0
+        return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.embed.settings import EmbedRun
+from unrolled.tasks.shared.similar import SIMILAR
 from unrolled.tasks.task import Task, Use, View
 from unrolled.text.source import Source
 
@@ -22,7 +23,7 @@ class Embed(Task[EmbedRun, "NumberedText", "EmbedModel"]):
     name = "embed"
     noun = "table of word vectors"
     settings = EmbedRun
-    uses: ClassVar[Mapping[str, Use]] = {}
+    uses: ClassVar[Mapping[str, Use]] = {"similar": SIMILAR}
     views: ClassVar[Mapping[str, View]] = {"loss": View("The loss of every step.", of_run=True)}
     examples = ("vectors neighbours FOLDER word", "vectors analogy FOLDER man king woman")
 

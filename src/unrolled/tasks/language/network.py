@@ -125,6 +125,14 @@ class LanguageNetwork(NextToken):
         return self._read(tokens)[1]
 
     @torch.inference_mode()
+    def after(self, batch: Batch) -> Tensor:
+        """The state (B, H) of the last layer when all but each row's END is read."""
+        embedded = self.embed(batch.tokens[:, :-1])
+        _, state = self.stack(embedded, lengths=(batch.lengths - 1).clamp(min=1))
+        last: Tensor = state[0][-1]
+        return last
+
+    @torch.inference_mode()
     def next_log_p(self, tokens: Tensor) -> Tensor:
         """In one go: the weights are made ready for the whole prefix, the last token among it."""
         return self.log_probabilities(self._read(tokens)[0][:, -1])

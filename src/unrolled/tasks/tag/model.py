@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self, overload
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from unrolled.errors import ConfigError
 from unrolled.nn.crf import CRF, Moves
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.similar import similar_answers
 from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.shared.word_embedder import WordEmbedder
 from unrolled.tasks.tag.answers import MAX_WORDS, TaggedAnswer, TaggedWords
@@ -22,6 +24,7 @@ from unrolled.tasks.task import Blocks
 from unrolled.text.schemes import legal_moves
 from unrolled.text.tagset import INNER_SCHEME, TAGS_FILE, TagSet
 from unrolled.text.vectors import WordVectors
+from unrolled.text.vocabulary import END, SPECIALS
 from unrolled.text.word_batch import WordBatch, WordBatches
 from unrolled.text.word_encoder import EncodedWords, WordEncoder
 from unrolled.text.words import JOINER, Ids, WordTokeniser
@@ -87,7 +90,17 @@ class TagModel(NetworkModel):
 
     def answering(self) -> Mapping[str, Answering]:
         """What answers each use."""
-        return {"predict": self._predicted}
+        return {"predict": self._predicted, "similar": partial(similar_answers, self)}
+
+    def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The mean of what is known of the words of each text (N, F)."""
+        self.network.eval()
+        words = [self.words_of(text)[:MAX_WORDS] or [SPECIALS[END]] for text in texts]
+        found = np.zeros((len(words), self.network.weight.size(1)), np.float32)
+        batches = WordBatches(self.encoder.encode(words), batch_tokens=BATCH_TOKENS)
+        for rows, batch in batches.in_order():
+            found[rows] = self.network.means(batch).numpy()
+        return found
 
     def _predicted(
         self, blocks: Blocks, options: PredictOptions, source: Path | str

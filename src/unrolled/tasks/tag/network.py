@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from unrolled.nn.crf import CRF
 from unrolled.nn.dropout import Dropout
 from unrolled.nn.output import Loss, summed_nats
+from unrolled.nn.pooling import pool
 from unrolled.tasks.shared.stack import recurrent_stack
 from unrolled.tasks.shared.word_embedder import WordEmbedder
 from unrolled.tasks.tag.settings import TagSettings
@@ -66,6 +67,11 @@ class TagNetwork(nn.Module):
         paths, best = crf.n_best(scores, lengths, n=n)
         first = paths[:, 0]
         return paths, best - best[:, :1] - crf.nats(scores, first, lengths)[:, None]
+
+    @torch.inference_mode()
+    def means(self, sentences: WordBatch) -> Tensor:
+        """The mean of the words' states: (B, H)."""
+        return pool(self._hidden(sentences), sentences.lengths, how="mean")
 
     def _hidden(self, sentences: WordBatch) -> Tensor:
         vectors = self.dropout(self.embedder(sentences))  # (B, T, E)

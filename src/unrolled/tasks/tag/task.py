@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
+from unrolled.tasks.shared.similar import SIMILAR
 from unrolled.tasks.tag.settings import PredictOptions, TaggedInput, TagRun
 from unrolled.tasks.task import Inputs, Task, Use, View
 from unrolled.text.source import ArrivingLines, Source
@@ -23,7 +24,8 @@ class Tag(Task[TagRun, "Sentences", "TagModel"]):
     noun = "tagger"
     settings = TagRun
     uses: ClassVar[Mapping[str, Use]] = {
-        "predict": Use("Tag the words of each line.", TaggedInput, PredictOptions)
+        "predict": Use("Tag the words of each line.", TaggedInput, PredictOptions),
+        "similar": SIMILAR,
     }
     views: ClassVar[Mapping[str, View]] = {
         "loss": View("The loss of every step, the cost on the dev data.", of_run=True),

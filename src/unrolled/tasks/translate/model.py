@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -18,6 +19,7 @@ from unrolled.decode.tree import beam_tree
 from unrolled.errors import ConfigError
 from unrolled.nn.output import begin_with_shares
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
+from unrolled.tasks.shared.similar import similar_answers
 from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.task import Blocks
 from unrolled.tasks.translate.answers import (
@@ -117,7 +119,21 @@ class TranslateModel(NetworkModel):
 
     def answering(self) -> Mapping[str, Answering]:
         """What answers each use."""
-        return {"predict": self._predicted, "trace": self._traced}
+        return {
+            "predict": self._predicted,
+            "trace": self._traced,
+            "similar": partial(similar_answers, self),
+        }
+
+    @torch.inference_mode()
+    def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """What the decoder begins with (N, H), of its last layer."""
+        self.network.eval()
+        encoded = self.source.encode_lines([self._shortened(text) for text in texts])
+        found = np.zeros((len(encoded), self.settings.model.hidden_size), np.float32)
+        for rows, batch in SourceBatches(encoded, batch_tokens=BATCH_TOKENS).in_order():
+            found[rows] = self.network.encode(batch).stack[0][-1].numpy()
+        return found
 
     def _predicted(
         self, blocks: Blocks, options: PredictOptions, source: Path | str

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
+from unrolled.tasks.shared.similar import SIMILAR
 from unrolled.tasks.task import Inputs, Task, Use, View, text_inputs
 from unrolled.tasks.translate.settings import (
     PredictOptions,
@@ -42,6 +43,7 @@ class Translate(Task[TranslateRun, "Pairs", "TranslateModel"]):
             document=lambda answers: answers[0],
             in_words=False,
         ),
+        "similar": SIMILAR,
     }
     views: ClassVar[Mapping[str, View]] = {
         "loss": View("The loss of every step and on the dev data.", of_run=True, same_unit=True),

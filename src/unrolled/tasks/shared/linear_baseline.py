@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.tasks.classify.baselines import (
+from unrolled.tasks.shared.label_baselines import (
     MAX_FEATURES,
     MAX_NUMBERS,
     Floats,
     Grams,
     Keys,
+    TokenRows,
     n_grams,
     safe_order,
     tf_idf,
 )
-from unrolled.tasks.classify.reader import EncodedTexts
 from unrolled.text.labels import Labels, Targets
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Linear(NamedTuple):
 
 
 def fit_linear(
-    texts: EncodedTexts,
+    texts: TokenRows,
     targets: Targets,
     labels: Labels,
     *,

@@ -1,4 +1,4 @@
-"""What a classifier must beat, kept with it so that any new data can be scored beside them.
+"""What a model of labels must beat, kept with it so that any new data can be scored beside them.
 
 majority         the share of each label among the training examples, whatever the text
 mean_embedding   softmax of the mean of the tokens' embeddings. W · mean(e_t) = mean(W e_t): one
@@ -6,24 +6,25 @@ mean_embedding   softmax of the mean of the tokens' embeddings. W · mean(e_t) =
 linear           logistic regression on n-grams of tokens, tf-idf weighted: (1 + ln tf) · idf,
                  rows of length 1, the label's questions asked one by one
 
-The two learned ones are tables of numbers; linear.py and job.py fit them.
+The two learned ones are tables of numbers; linear_baseline.py and the rooms' jobs fit them.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from reprlib import repr as short
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from unrolled.tasks.classify.reader import EncodedTexts
 from unrolled.text.labels import Labels
+from unrolled.text.ragged import Ragged
 from unrolled.text.tokens import END, START, UNK
 from unrolled.text.vocabulary import parse_object
+from unrolled.text.words import Ids, Lengths
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,6 +35,21 @@ MAX_FEATURES = 200_000
 ORDERS = {"char": 5, "word": 2, "bpe": 2}  # the longest n-gram of each token level
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
+
+
+class TokenRows(Protocol):
+    """Texts as ids, one after the other."""
+
+    @property
+    def rows(self) -> Ragged: ...
+
+    @property
+    def ids(self) -> Ids: ...
+
+    @property
+    def lengths(self) -> Lengths: ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -115,7 +131,7 @@ class Baselines(nn.Module):
             )
         return cls(labels, sizes, vocabulary_size=vocabulary_size)
 
-    def probabilities(self, texts: EncodedTexts) -> dict[str, Floats]:
+    def probabilities(self, texts: TokenRows) -> dict[str, Floats]:
         """What each of them says of texts: (N, K) by name."""
         return {
             "majority": majority(self.labels, texts),
@@ -123,7 +139,7 @@ class Baselines(nn.Module):
             "linear": self._choose(self._linear_logits(texts), softmax=False),
         }
 
-    def _mean_logits(self, texts: EncodedTexts) -> Floats:
+    def _mean_logits(self, texts: TokenRows) -> Floats:
         ids = np.where(texts.ids < self.sizes.tokens, texts.ids, UNK)
         weight = self.mean_weight.double().numpy()
         total = np.zeros((len(texts), len(self.labels)))
@@ -131,7 +147,7 @@ class Baselines(nn.Module):
         np.add.at(total, rows, weight[ids[flat]])
         return np.asarray(total / texts.lengths[:, None] + self.mean_bias.double().numpy())
 
-    def _linear_logits(self, texts: EncodedTexts) -> Floats:
+    def _linear_logits(self, texts: TokenRows) -> Floats:
         grams = n_grams(texts, order=self.sizes.order, size=self.vocabulary_size)
         features = tf_idf(grams, self.keys.numpy(), self.idf.double().numpy())
         weight = self.linear_weight.double().numpy()
@@ -144,7 +160,7 @@ class Baselines(nn.Module):
         return yes if self.labels.multi_label else yes / yes.sum(axis=1, keepdims=True)
 
 
-def majority(labels: Labels, texts: EncodedTexts) -> Floats:
+def majority(labels: Labels, texts: TokenRows) -> Floats:
     """The same for every text: (N, K)."""
     return np.broadcast_to(labels.shares, (len(texts), len(labels)))
 
@@ -158,7 +174,7 @@ class Grams:
     texts: int
 
 
-def n_grams(texts: EncodedTexts, *, order: int, size: int) -> Grams:
+def n_grams(texts: TokenRows, *, order: int, size: int) -> Grams:
     """Every run of 1 to `order` tokens, START and END of each text among them.
 
     A run is a number in base `size`. No token is 0, so runs of unlike length are unlike numbers.

@@ -1,0 +1,63 @@
+// Networks over binary trees as the kernels are asked for them: a batch of trees, level by level.
+//
+// Nodes are known by place, as nn/trees.py lays them out: the children of inner node j are the places 2j and
+// 2j + 1, and the roots come last. Inner nodes are numbered level by level, the lowest first.
+#pragma once
+
+#include <cstdint>
+
+namespace unrolled {
+
+enum class Node : int64_t { tanh, unit_tanh, lstm };  // unit_tanh: of length 1
+
+constexpr int64_t gates_of(Node node) { return node == Node::lstm ? 5 : 1; }
+
+// Numbers of a node's state, in H.
+constexpr int64_t parts_of(Node node) { return node == Node::lstm ? 2 : 1; }
+
+// What an inner node keeps for the way back, of H units.
+constexpr int64_t kept_of(Node node, int64_t H) {
+    return node == Node::lstm ? 6 * H : node == Node::unit_tanh ? 1 : 0;
+}
+
+// N places, of which L are leaves and M inner nodes, of B trees. Indices are checked where they are read.
+struct TreeLayout {
+    const int64_t* word;    // (L,)  which of the U distinct words each leaf is
+    const int64_t* leaves;  // (L,)  places
+    const int64_t* inner;   // (M,)  places
+    const int64_t* tree;    // (N,)
+    const int64_t* levels;  // (levels + 1,)  where each level's inner nodes begin
+    int64_t N, L, M, U, B, level_count;
+};
+
+// Forth, and back where there are gradients. G gates and S = H or 2H numbers of state, as `node` says.
+template <class T>
+struct TreeCall {
+    TreeLayout layout;
+    int64_t node;  // a Node
+    int64_t H;
+    const T* words;    // (U, S)  the states of the distinct words: h, then c
+    const T* weights;  // (G·H, 2H)
+    const T* bias;     // (G·H,)
+    T* h;              // (N, H)
+    T* c;              // (N, H)  LSTM
+    T* kept;           // (M, kept_of)  or null: no way back
+    // Back: h, c and kept are read.
+    const T* dh;    // (N, H)
+    T* dwords;      // (U, S)
+    T* dweights;    // (G·H, 2H)  or null
+    T* dbias;       // (G·H,)  or null
+};
+
+template <class T>
+struct TreeNumberKernels {
+    void (*forward)(const TreeCall<T>&, int threads);
+    void (*backward)(const TreeCall<T>&, int threads);
+};
+
+struct TreeKernels {
+    TreeNumberKernels<float> float32;
+    TreeNumberKernels<double> float64;
+};
+
+}  // namespace unrolled
