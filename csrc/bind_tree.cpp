@@ -37,6 +37,12 @@ void each_field(TreeCall<T>& t, Visit visit) {
     visit("dwords", t.dwords);
     visit("dweights", t.dweights);
     visit("dbias", t.dbias);
+    visit("E", t.E);
+    visit("x", t.x);
+    visit("x_weights", t.x_weights);
+    visit("words_kept", t.words_kept);
+    visit("dx", t.dx);
+    visit("dx_weights", t.dx_weights);
 }
 
 template <class T>
@@ -51,7 +57,7 @@ static const TreeNumberKernels<T>& tree_kernels_of(const KernelSet& set) {
 template <class T>
 static void check_sizes(const TreeCall<T>& call) {
     const TreeLayout& l = call.layout;
-    require(call.H >= 1 && call.H <= most_units && call.node >= 0 && call.node <= int64_t(Node::lstm) && l.N >= 1 &&
+    require(call.H >= 1 && call.H <= most_units && call.E >= 0 && call.E <= most_units && call.node >= 0 && call.node <= int64_t(Node::lstm) && l.N >= 1 &&
                 l.N <= most_nodes && l.M >= 0 && l.L >= 1 && l.B >= 1 && l.U >= 1 && l.level_count >= 0 &&
                 l.level_count <= l.M,
             "sizes out of range");

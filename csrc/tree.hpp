@@ -36,17 +36,24 @@ struct TreeCall {
     TreeLayout layout;
     int64_t node;  // a Node
     int64_t H;
-    const T* words;    // (U, S)  the states of the distinct words: h, then c
+    T* words;          // (U, S)  the states of the distinct words: h, then c; an LSTM makes them
     const T* weights;  // (G·H, 2H)
     const T* bias;     // (G·H,)
     T* h;              // (N, H)
     T* c;              // (N, H)  LSTM
     T* kept;           // (M, kept_of)  or null: no way back
+    // An LSTM's words: gates i, g and o of W x + b.
+    int64_t E;
+    const T* x;          // (U, E)
+    const T* x_weights;  // (3H, E)
+    T* words_kept;       // (U, 4H)  or null
     // Back: h, c and kept are read.
     const T* dh;    // (N, H)
     T* dwords;      // (U, S)
     T* dweights;    // (G·H, 2H)  or null
     T* dbias;       // (G·H,)  or null
+    T* dx;          // (U, E)  LSTM
+    T* dx_weights;  // (3H, E)  LSTM, or null
 };
 
 template <class T>
