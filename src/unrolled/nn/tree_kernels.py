@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.errors import ConfigError
@@ -161,6 +163,57 @@ class _Call:
             **{key: address(tensor) for key, tensor in (states | tensors).items()},
         )
         getattr(_kernels, name)(call, threads=threads())
+
+
+class Built(NamedTuple):
+    """Nodes of all sentences' trees in post-order, as `Tree` and `Merged` have them."""
+
+    parent: NDArray[np.int64]
+    word: NDArray[np.int64]
+    height: NDArray[np.int64]
+    leaves: NDArray[np.int64]
+    step: NDArray[np.int64]
+    error: NDArray[np.float64]
+
+
+def greedy(
+    node: Node,
+    ids: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    tensors: Sequence[Tensor],
+    *,
+    weighted: bool,
+) -> Built:
+    """Trees by the lowest reconstruction error, of sentences of these lengths.
+
+    ids: all words, each in 0..V − 1, in an array that no other thread changes; tensors: vectors
+    (V, H), weights (H, 2H), bias (H,), decoder (2H, H) and its bias (2H,).
+    """
+    vectors, H = tensors[0], tensors[0].size(1)
+    shapes = [(len(vectors), H), (H, 2 * H), (H,), (2 * H, H), (2 * H,)]
+    names = ("vectors", "weights", "bias", "decoder", "decoder_bias")
+    for name, tensor, shape in zip(names, tensors, shapes, strict=True):
+        check_tensor(name, tensor, shape, vectors)
+    whole = {name: in_memory(t) for name, t in zip(names, tensors, strict=True)}
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    if starts[-1] != len(ids) or int(ids.min()) < 0 or int(ids.max()) >= len(vectors):
+        raise ConfigError("the sentences are not made of the words that have vectors.")
+    total = 2 * len(ids) - len(lengths)
+    parent, word, height, leaves, step = np.empty((5, total), np.int64)
+    built = Built(parent, word, height, leaves, step, np.empty(total))
+    make = _kernels.GreedyCall64 if vectors.dtype == torch.float64 else _kernels.GreedyCall32
+    call = make(
+        ids=ids.ctypes.data,
+        starts=starts.ctypes.data,
+        B=len(lengths),
+        H=H,
+        node=node.number,
+        weighted=int(weighted),
+        **{name: t.data_ptr() for name, t in whole.items()},
+        **{name: array.ctypes.data for name, array in built._asdict().items()},
+    )
+    _kernels.tree_greedy(call, threads=threads())
+    return built
 
 
 def _layout(forest: Forest, levels: Tensor) -> dict[str, int]:
