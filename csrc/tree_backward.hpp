@@ -15,7 +15,8 @@ class TreeBackward : TreeRun<T, Node> {
         : Base(call, plan), C_(vectors(2 * H_, L)), packed_(size_t(G_) * C_ * L),
           dsums_(call.layout.M * stride_ + L), by_words_(this->side_rows() * stride_ + L),
           dh_(call.layout.M * H_), dc_(Node::has_c ? call.layout.N * H_ : 0),
-          products_(plan.shares() * rows_at_once * size_t(C_) * L),
+          products_(plan.shares() * rows_at_once * size_t(C_) * L), leaves_(call, rows_at_once),
+          leaf_space_(call.x ? plan.shares() * leaves_.workspace() : 0),
           outer_(call.dweights ? plan.shares() * outer_size() : 0) {
         if (call.dweights)
             for (int side : {0, 1}) find_pairs(side);
@@ -35,12 +36,23 @@ class TreeBackward : TreeRun<T, Node> {
 #pragma omp for schedule(static)
                 for (int64_t block = 0; block < word_blocks; ++block) finish_words(block, side);
             }
+            if (Node::has_c) leave_words();
 #pragma omp for schedule(static, 1)
             for (int share = 0; share < plan_.shares(); ++share) sum_weights(share);
         }
+        if (Node::has_c) leaves_.sum_bias();
     }
 
    private:
+    // By all threads of the team: from the words' states to x.
+    void leave_words() {
+#pragma omp for schedule(static)
+        for (int v = 0; v < leaves_.columns(); ++v) leaves_.pack(v);
+#pragma omp for schedule(static)
+        for (int64_t block = 0; block < leaves_.blocks(); ++block)
+            leaves_.backward(block, leaf_space_.slice(omp_get_thread_num(), leaves_.workspace()));
+    }
+
     Panel<T> weights() const { return {packed_.data(), G_}; }
 
     T* dsums(int64_t node) const { return dsums_.data() + node * stride_; }
@@ -166,6 +178,7 @@ class TreeBackward : TreeRun<T, Node> {
             for (int64_t node = 0; node < call_.layout.M; ++node)
                 add(dsums(node) + first, call_.dbias + first, last - first);
         }
+        if (Node::has_c) leaves_.sum(share, plan_.shares(), leaf_space_.slice(share, leaves_.workspace()));
         if (!call_.dweights) return;
         for (int side : {0, 1}) {
             RowPairs<T> pairs{left_[side].data(), right_[side].data(), int64_t(left_[side].size())};
@@ -181,6 +194,8 @@ class TreeBackward : TreeRun<T, Node> {
     Buffer<T> dh_;       // (M, H)  of inner nodes that are no roots
     Buffer<T> dc_;       // (N, H)
     Buffer<T> products_;  // a share's block
+    LstmLeavesBack<T> leaves_;
+    Buffer<T> leaf_space_;
     Buffer<T> outer_;
     std::vector<const T*> left_[2], right_[2];
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "threads.hpp"
+#include "tree_leaves.hpp"
 #include "tree_nodes.hpp"
 #include "tree_plan.hpp"
 #include "tree_product.hpp"
@@ -78,7 +79,7 @@ class TreeForward : TreeRun<T, Node> {
    public:
     TreeForward(const TreeCall<T>& call, const TreePlan& plan)
         : Base(call, plan), packed_(size_t(2) * H_ * stride_), projections_(this->side_rows() * stride_),
-          bias_(stride_), sums_(plan.shares() * block_size()) {
+          bias_(stride_), sums_(plan.shares() * block_size()), leaves_(call, rows_at_once) {
         std::fill(bias_.data(), bias_.data() + stride_, T(0));
         std::copy(call.bias, call.bias + G_, bias_.data());
     }
@@ -89,6 +90,7 @@ class TreeForward : TreeRun<T, Node> {
         {
 #pragma omp for schedule(static)
             for (int v = 0; v < V_; ++v) pack_transposed(call_.weights, G_, 2 * H_, v, packed_.data());
+            if (Node::has_c) make_words();
 #pragma omp for schedule(static) nowait
             for (int64_t leaf = 0; leaf < call_.layout.L; ++leaf) put_leaf(leaf);
 #pragma omp for schedule(static)
@@ -99,6 +101,15 @@ class TreeForward : TreeRun<T, Node> {
     }
 
    private:
+    // By all threads of the team.
+    void make_words() {
+#pragma omp for schedule(static)
+        for (int v = 0; v < leaves_.columns(); ++v) leaves_.pack(v);
+#pragma omp for schedule(static)
+        for (int64_t block = 0; block < leaves_.blocks(); ++block)
+            leaves_.forward(block, sums_.slice(omp_get_thread_num(), block_size()));
+    }
+
     Panel<T> weights() const { return {packed_.data(), 2 * H_}; }
 
     // Of a share's sums; a vector more, since gates are read in whole ones.
@@ -172,6 +183,7 @@ class TreeForward : TreeRun<T, Node> {
     Buffer<T> projections_;  // a word and side, stride
     Buffer<T> bias_;         // (stride,)
     Buffer<T> sums_;         // a share's block
+    LstmLeaves<T> leaves_;
 };
 
 template <class T>

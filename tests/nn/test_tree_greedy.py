@@ -1,17 +1,22 @@
 """Trees built by the lowest reconstruction error, against a search written down at leisure."""
 
+import contextlib
 import itertools
+from collections.abc import Iterator
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
+from kernel_checks import SETS, instructions, needs_kernels, threads
 from torch import Tensor
 from tree_examples import H, children_of
 
 from unrolled.errors import ConfigError
+from unrolled.nn import tree_kernels
 from unrolled.nn.tree_compositions import Autoencoder
 from unrolled.nn.tree_greedy import greedy
-from unrolled.nn.trees import forest
+from unrolled.nn.trees import forest, tree
 
 pytestmark = pytest.mark.arithmetic
 
@@ -59,13 +64,34 @@ def nested(merged) -> tuple:
     return texts[-1]
 
 
+WAYS = ["torch", *SETS]
+
+
+@contextlib.contextmanager
+def way(name: str) -> Iterator[None]:
+    """Build trees by torch's operators, or by the kernels of an instruction set."""
+    if name != "torch":
+        with instructions(name):
+            yield
+        return
+    with patch.object(tree_kernels, "_kernels", None):
+        yield
+
+
 @pytest.mark.row("O3")
+@pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("options", [{}, {"normalise": False, "weighted": False}])
-def test_every_merge_is_the_one_of_lowest_error(options):
+def test_every_merge_is_the_one_of_lowest_error(options, name):
     net, sentences, vectors = made(**options)
-    for words, merged in zip(sentences, greedy(net, sentences, vectors), strict=True):
-        tree, errors = by_brute_force(net, words, vectors)
-        assert nested(merged) == tree
+    with way(name):
+        built = greedy(net, sentences, vectors)
+    for words, merged in zip(sentences, built, strict=True):
+        for mine, theirs in zip(
+            tree(merged.tree.parent, merged.tree.word), merged.tree, strict=True
+        ):
+            assert np.array_equal(mine, theirs)
+        text, errors = by_brute_force(net, words, vectors)
+        assert nested(merged) == text
         inner = merged.step >= 0
         assert sorted(merged.step[inner]) == [*range(len(words) - 1)]  # n words, n − 1 merges
         found = merged.error[np.argsort(merged.step)[-len(errors) :]] if errors else []
@@ -73,12 +99,14 @@ def test_every_merge_is_the_one_of_lowest_error(options):
 
 
 @pytest.mark.row("O3")
-def test_of_equal_errors_the_leftmost_wins():
+@pytest.mark.parametrize("name", WAYS)
+def test_of_equal_errors_the_leftmost_wins(name):
     net, _, vectors = made()
-    (merged,) = greedy(net, [np.array([3, 3, 3, 3])], vectors)
+    with way(name):
+        (merged,) = greedy(net, [np.array([3, 3, 3, 3])], vectors)
+        again = greedy(net, [np.array([3, 3, 3, 3])], vectors)[0]
     first = int(np.flatnonzero(merged.step == 0)[0])
     assert first == 2  # of the first two leaves, in post-order
-    again = greedy(net, [np.array([3, 3, 3, 3])], vectors)[0]
     assert np.array_equal(again.tree.parent, merged.tree.parent)
 
 
@@ -90,6 +118,40 @@ def test_errors_are_those_of_the_tree_that_was_built():
         errors = net.errors(woods, net.compose(woods, vectors[woods.words]))
     kept = np.concatenate([merged.error for merged in built])[woods.nodes[woods.inner]]
     assert errors.numpy() == pytest.approx(kept, rel=1e-12)
+
+
+@needs_kernels
+def test_trees_do_not_depend_on_threads_and_neighbours():
+    net, _, vectors = made()
+    rng = np.random.default_rng(2)
+    sentences = [rng.integers(0, 20, n) for n in rng.integers(1, 40, 60)]
+    with threads(1):
+        one = greedy(net.float(), sentences, vectors.float())
+    with threads(3):
+        three = greedy(net, sentences, vectors.float())
+    alone = [greedy(net, [words], vectors.float())[0] for words in sentences]
+    for others in (three, alone):
+        for mine, theirs in zip(one, others, strict=True):
+            assert np.array_equal(mine.tree.parent, theirs.tree.parent)
+            assert np.array_equal(mine.error, theirs.error)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_numbers_that_are_none_still_give_a_tree(name):
+    net, sentences, vectors = made()
+    vectors[:] = torch.nan
+    with way(name):
+        built = greedy(net, sentences, vectors)
+    assert [len(merged.tree.parent) for merged in built] == [2 * n - 1 for n in LENGTHS]
+
+
+def test_words_without_a_vector_are_refused():
+    net, _, vectors = made()
+    for wrong in (20, -1):
+        with pytest.raises(ConfigError, match=r"words are from .* but there are 20 vectors"):
+            greedy(net, [np.array([0, wrong])], vectors)
+    with pytest.raises(ConfigError, match=r"words' vectors is of shape \(20, 3\), .* \(20, 4\)"):
+        greedy(net, [np.array([0])], vectors[:, :3])
 
 
 def test_no_sentences_no_trees():

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unrolled.errors import ConfigError
 from unrolled.nn import tree_kernels
-from unrolled.nn.tree_fold import fold
+from unrolled.nn.tree_fold import fold, plain_fold
 from unrolled.nn.trees import Forest
 
 
@@ -47,6 +47,14 @@ class Composition(nn.Module, ABC):
     def join(self, weights: Sequence[Tensor], children: Tensor, owner: Tensor) -> Tensor:
         """As tree_fold.Join."""
 
+    def kernel_weights(self) -> tuple[Tensor, ...]:
+        """What the compiled kernels compute with."""
+        return self.weights()
+
+    def plain(self, forest: Forest, x: Tensor, *weights: Tensor) -> Tensor:
+        """What `compose` gives with these `kernel_weights`, differentiable at will."""
+        return plain_fold(self.join, weights, forest, x)
+
     def leaf(self, x: Tensor) -> Tensor:
         """The states (U, S) of words (U, E): their vectors as they are."""
         return x
@@ -58,10 +66,10 @@ class Composition(nn.Module, ABC):
     def compose(self, forest: Forest, x: Tensor) -> Tensor:
         """The vectors (N, H) of all nodes by place, from those of the distinct words (U, E)."""
         self._check(forest, x)
-        states, weights, node = self.leaf(x), self.weights(), self.node
-        if node is not None and tree_kernels.can_run(forest, [states, *weights]):
-            return tree_kernels.compose(node, self.join, weights, forest, states)
-        return fold(self.join, weights, forest, states)[:, : self.hidden_size]
+        weights = self.kernel_weights()
+        if self.node is not None and tree_kernels.can_run([x, *weights]):
+            return tree_kernels.compose(self.node, self.plain, forest, x, *weights)
+        return fold(self.join, self.weights(), forest, self.leaf(x))[:, : self.hidden_size]
 
     forward = compose
 

@@ -7,7 +7,7 @@ gradients. Where more than numbers is asked of it, `plain_fold` runs, which torc
 at will.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -106,8 +106,12 @@ class _Fold(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:
         states = ctx.saved_tensors[0]
         if not only_numbers([upstream]):
-            whole, wanted = (upstream, states.size(1)), ctx.needs_input_grad[2:]
-            made = differentiable_gradients(ctx.join, ctx.forest, ctx.saved_tensors, whole, wanted)
+            wanted = ctx.needs_input_grad[2:]
+
+            def plain(states: Tensor, *weights: Tensor) -> Tensor:
+                return plain_fold(ctx.join, weights, ctx.forest, states)
+
+            made = differentiable_gradients(plain, ctx.saved_tensors, upstream, wanted)
             return None, None, *made
         gradient = upstream.clone(memory_format=torch.contiguous_format)
         learned = [w for w in ctx.own if w.requires_grad]
@@ -126,24 +130,18 @@ class _Fold(torch.autograd.Function):
 
 
 def differentiable_gradients(
-    join: Join,
-    forest: Forest,
+    plain: Callable[..., Tensor],
     tensors: Sequence[Tensor],
-    upstream: tuple[Tensor, int],
+    upstream: Tensor,
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The gradients of states and weights that are wanted, to be differentiated again.
-
-    upstream: that of the first so many numbers of each node's state.
-    """
+    """The gradients of plain(*tensors) that are wanted, to be differentiated again."""
     with torch.enable_grad():
-        # A view each: the gradient by states must not go on into weights that were made of them.
+        # A view each: the gradient by one must not go on into others that were made of it.
         own = [t.view_as(t) for t in tensors]
-        nodes = plain_fold(join, own[1:], forest, own[0])[:, : upstream[1]]
+        result = plain(*own)
     asked = [t for t, is_wanted in zip(own, wanted, strict=True) if is_wanted]
     graph = torch.is_grad_enabled()
-    made = torch.autograd.grad(
-        nodes, asked, upstream[0], create_graph=graph, materialize_grads=True
-    )
+    made = torch.autograd.grad(result, asked, upstream, create_graph=graph, materialize_grads=True)
     found = iter(made)
     return [next(found) if is_wanted else None for is_wanted in wanted]

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.errors import ConfigError
+from unrolled.nn import tree_kernels
+from unrolled.nn.shapes import check_tensor
 from unrolled.nn.tree_compositions import Autoencoder
 from unrolled.nn.trees import Ints, Tree, tree
 
@@ -32,10 +34,42 @@ class Merged(NamedTuple):
 @torch.no_grad()
 def greedy(autoencoder: Autoencoder, sentences: Sequence[Ints], vectors: Tensor) -> list[Merged]:
     """The trees of sentences, each the ids of its words, rows of vectors (V, H)."""
-    if any(len(ids) == 0 for ids in sentences):
+    if not sentences:
+        return []
+    lengths = np.array([len(ids) for ids in sentences])
+    if not lengths.all():
         raise ConfigError("a sentence has no words, but a tree needs at least one.")
+    ids = np.concatenate(sentences).astype(np.int64, copy=False)
+    check_tensor("the words' vectors", vectors, (len(vectors), autoencoder.hidden_size), vectors)
+    if ids.min() < 0 or ids.max() >= len(vectors):
+        raise ConfigError(
+            f"words are from {ids.min()} to {ids.max()}, but there are {len(vectors)} vectors."
+        )
+    weights = [autoencoder.weight, autoencoder.bias, autoencoder.decoder, autoencoder.decoder_bias]
+    if tree_kernels.can_run([vectors, *weights]):
+        return _by_kernels(autoencoder, ids, lengths, [vectors, *weights])
+    return _by_torch(autoencoder, sentences, vectors)
+
+
+def _by_kernels(
+    net: Autoencoder, ids: Ints, lengths: Ints, tensors: Sequence[Tensor]
+) -> list[Merged]:
+    made = tree_kernels.greedy(net.node, ids, lengths, tensors, weighted=net.weighted)
+    ends = np.cumsum(2 * lengths - 1).tolist()
+    pieces = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    return [
+        Merged(
+            Tree(made.parent[at], made.word[at], made.height[at], made.leaves[at]),
+            made.step[at],
+            made.error[at],
+        )
+        for at in pieces
+    ]
+
+
+def _by_torch(net: Autoencoder, sentences: Sequence[Ints], vectors: Tensor) -> list[Merged]:
     order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))  # longest first
-    built = _Merging(autoencoder, [np.asarray(sentences[row]) for row in order], vectors).run()
+    built = _Merging(net, [np.asarray(sentences[row]) for row in order], vectors).run()
     results: list[Merged | None] = [None] * len(order)
     for row, merged in zip(order, built, strict=True):
         results[row] = merged

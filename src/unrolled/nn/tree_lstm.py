@@ -8,7 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.nn.tree_composition import Composition
+from unrolled.nn.tree_fold import plain_fold
 from unrolled.nn.tree_kernels import LSTM, Node
+from unrolled.nn.trees import Forest
 
 
 class TreeLSTM(Composition):
@@ -48,10 +50,16 @@ class TreeLSTM(Composition):
     def node(self) -> Node:
         return LSTM
 
+    def kernel_weights(self) -> tuple[Tensor, ...]:
+        return self.weight_h, self.bias, self.weight_x
+
+    def plain(self, forest: Forest, x: Tensor, *weights: Tensor) -> Tensor:
+        weight, bias, weight_x = weights
+        states = _binary_leaf(x, weight_x, bias)
+        return plain_fold(self.join, (weight, bias), forest, states)[:, : self.hidden_size]
+
     def leaf(self, x: Tensor) -> Tensor:
-        H = self.hidden_size
-        bias = torch.cat([self.bias[:H], self.bias[3 * H :]])
-        return _lstm_leaf(functional.linear(x, self.weight_x, bias))
+        return _binary_leaf(x, self.weight_x, self.bias)
 
     def join(self, weights: Sequence[Tensor], children: Tensor, owner: Tensor) -> Tensor:
         weight, bias = weights
@@ -111,6 +119,13 @@ class ChildSumTreeLSTM(Composition):
         s, memory = summed.chunk(2, dim=1)  # (n, H) each
         i, g, o = functional.linear(s, weight, bias).chunk(3, dim=1)
         return _lstm_state(torch.sigmoid(i) * torch.tanh(g) + memory, o)
+
+
+def _binary_leaf(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The states of words by gates i, g and o, which are the first and the last two of five."""
+    H = len(bias) // 5
+    own = torch.cat([bias[:H], bias[3 * H :]])
+    return _lstm_leaf(functional.linear(x, weight, own))
 
 
 def _lstm_leaf(a: Tensor) -> Tensor:
