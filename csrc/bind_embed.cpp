@@ -14,8 +14,7 @@ void each_field(EmbedRun& r, Visit visit) {
     visit("starts", r.starts);
     visit("first_line", r.first_line);
     visit("last_line", r.last_line);
-    visit("input", r.input);
-    visit("output", r.output);
+    visit("rows", r.rows);
     visit("copies", r.copies);
     visit("touched", r.touched);
     visit("keep", r.keep);
@@ -24,7 +23,10 @@ void each_field(EmbedRun& r, Visit visit) {
     visit("code_starts", r.code_starts);
     visit("nodes", r.nodes);
     visit("turns", r.turns);
+    visit("gram_starts", r.gram_starts);
+    visit("grams", r.grams);
     visit("V", r.V);
+    visit("inputs", r.inputs);
     visit("stride", r.stride);
     visit("dimension", r.dimension);
     visit("window", r.window);
@@ -40,9 +42,10 @@ void each_field(EmbedRun& r, Visit visit) {
 }
 
 static void train(const EmbedRun& run) {
-    require(run.V >= 1 && run.dimension >= 1 && run.stride >= run.dimension && run.stride % 16 == 0 &&
-                run.window >= 1 && run.window <= 128 && run.words >= 1 && run.words <= run.shared &&
-                run.shared <= 64 && run.shared % 16 == 0 && run.parts >= 1 && run.first_line >= 0 && run.first_line <= run.last_line,
+    require(run.V >= 1 && run.inputs >= run.V && run.dimension >= 1 && run.stride >= run.dimension && run.stride % 16 == 0 &&
+                run.window >= 1 && run.window <= 128 && run.words >= 1 && run.words <= 64 &&
+                run.shared >= 16 && run.shared <= 64 && run.shared % 16 == 0 && run.parts >= 1 &&
+                run.first_line >= 0 && run.first_line <= run.last_line,
             "sizes out of range");
     current_set().embed->train(run);
 }

@@ -11,83 +11,51 @@
 #include <utility>
 #include <vector>
 
-#include "buffer.hpp"
+#include "embed_block.hpp"
 #include "embed_draws.hpp"
-#include "simd.hpp"
 #include "threads.hpp"
 
 namespace UNROLLED_ISA {
 
 using unrolled::EmbedRun;
-constexpr int lanes = Lanes<float>::count;
-constexpr int most_block = 64;
 
-// Calls f(width, at) for the vectors of a row, so many at a time as registers hold.
-template <class F>
-UNROLLED_INLINE void each_chunk(int vectors, F f) {
-    int at = 0;
-    for (; at + 8 <= vectors; at += 8) f(std::integral_constant<int, 8>{}, at * lanes);
-    if (vectors & 4) f(std::integral_constant<int, 4>{}, at * lanes), at += 4;
-    if (vectors & 2) f(std::integral_constant<int, 2>{}, at * lanes), at += 2;
-    if (vectors & 1) f(std::integral_constant<int, 1>{}, at * lanes);
-}
-
-UNROLLED_INLINE float dot(const float* a, const float* b, int vectors) {
-    Vec<float> even{}, odd{};
-    int v = 0;
-    for (; v + 2 <= vectors; v += 2) {
-        even += load(a + v * lanes) * load(b + v * lanes);
-        odd += load(a + (v + 1) * lanes) * load(b + (v + 1) * lanes);
-    }
-    if (v < vectors) even += load(a + v * lanes) * load(b + v * lanes);
-    return sum<float>(even + odd);
-}
-
-// to += factor · row
-UNROLLED_INLINE void add_scaled(float* to, const float* row, float factor, int vectors) {
-    for (int v = 0; v < vectors; ++v)
-        store(to + v * lanes, load(to + v * lanes) + factor * load(row + v * lanes));
-}
-
-// log(1 + e^x), which is −log σ(−x).
-UNROLLED_INLINE Vec<float> softplus(Vec<float> x) {
-    Vec<float> above = x > 0.0f ? x : Vec<float>{}, below = x > 0.0f ? 0.0f - x : x;
-    Vec<float> y = above + vlog<float>(1.0f + vexp<float>(below));
-    return x != x ? x : y;
-}
+// Words of a block as whole vectors of any instruction set.
+constexpr int whole(int words) { return (words + 15) / 16 * 16; }
 
 // A thread's share of a run: the words that it keeps, and room for a block.
 struct Part {
     std::vector<int32_t> word, low, high;  // kept words; the kept words of its line are low … high
     std::vector<int64_t> place;            // in the corpus
-    std::vector<float> memory;
-    float *rows, *change, *transposed, *gradient, *band;  // (block, stride) twice, …, (block, 2 window + 1)
+    std::vector<int32_t> partner;          // output rows that a block's rows are multiplied with, one a prediction
+    std::vector<float> factor;             // of each prediction: its sign, then what its rows are moved by
+    std::vector<float> score;
+    Rows around, around_change;  // of a block's words and their neighbours, where they are needed
+    BlockRoom room;
 
     void make_room(const EmbedRun& run, int64_t words) {
-        const size_t block = run.shared, stride = run.stride, width = 2 * run.window + 1 + lanes;
         word.resize(words), low.resize(words), high.resize(words), place.resize(words);
-        memory.assign(3 * block * stride + block * block + block * width + 16, 0.0f);
-        auto base = reinterpret_cast<uintptr_t>(memory.data());
-        rows = memory.data() + (64 - base % 64) % 64 / sizeof(float);
-        change = rows + block * stride;
-        transposed = change + block * stride;
-        gradient = transposed + block * stride;
-        band = gradient + block * block;
+        room.make(whole(run.words), run.shared, run.stride);
+        if (!run.cbow) return;
+        around.make(run.words + 2 * run.window, run.stride);
+        around_change.make(1, run.stride);
     }
 };
 
 class Trainer {
    public:
-    Trainer(const EmbedRun& run, Part& part, int index, float* input, float* output)
-        : run(run), part(part), input(input), output(output), vectors(int(run.stride / lanes)),
-          width(2 * run.window + 1), touched_input(run.touched + size_t(2 * index) * run.V),
-          touched_output(touched_input + run.V) {}
+    Trainer(const EmbedRun& run, Part& part, float* rows, uint8_t* touched)
+        : run(run), part(part), room(part.room), input(rows), output(rows + run.inputs * run.stride),
+          vectors(int(run.stride / lanes)), columns(whole(run.words)), touched_input(touched),
+          touched_output(touched + run.inputs) {}
 
     UNROLLED_FLAT void lines(int64_t first, int64_t last) {
-        const int kept = keep_words(first, last);
-        for (int start = 0; start < kept; start += run.words) {
-            begin = start;
-            size = std::min(run.words, kept - start);
+        kept = keep_words(first, last);
+        if (kept) look_ahead(0);
+        for (begin = 0; begin < kept; begin += run.words) {
+            size = std::min(run.words, kept - begin);
+            std::copy(next_negative, next_negative + run.shared, negative);
+            if (begin + run.words < kept) look_ahead(begin + run.words);
+            choose_windows();
             if (run.cbow) {
                 cbow_block();
             } else {
@@ -102,33 +70,48 @@ class Trainer {
    private:
     const EmbedRun& run;
     Part& part;
+    const BlockRoom& room;
     float *input, *output;
-    const int vectors, width;
+    const int vectors, columns;
     uint8_t *touched_input, *touched_output;
-    int begin = 0, size = 0;                    // of the block
-    int from[most_block], to[most_block];       // of each word's window, itself included
-    const float* row[most_block];               // that scores are taken of
-    float weight[most_block];                   // of each negative
-    int32_t negative[most_block];
+    int kept = 0, begin = 0, size = 0;     // words, and those of the block
+    int from[most_block], to[most_block];  // of each word's window, itself included
+    int predictions[most_block + 1];       // the first of each word
+    float weight[most_block];              // of each negative
+    int32_t negative[most_block], next_negative[most_block];
 
-    float* input_of(int32_t word) const { return input + size_t(word) * run.stride; }
-    float* output_of(int32_t word) const { return output + size_t(word) * run.stride; }
+    float* input_of(int64_t row) const { return input + row * run.stride; }
+    float* output_of(int64_t row) const { return output + row * run.stride; }
 
     int keep_words(int64_t first, int64_t last) {
-        int kept = 0;
+        int number = 0;
         for (int64_t line = first; line < last; ++line) {
-            const int low = kept;
+            const int low = number;
             for (int64_t place = run.starts[line]; place < run.starts[line + 1]; ++place) {
-                const int32_t word = run.ids[place];
-                if (unrolled::uniform(unrolled::draw(run.key, 2 * place)) >= run.keep[word]) continue;
-                part.word[kept] = word;
-                part.place[kept] = place;
-                part.low[kept++] = low;
+                part.word[number] = run.ids[place];
+                part.place[number] = place;
+                part.low[number] = low;
+                number += unrolled::uniform(unrolled::draw(run.key, 2 * place)) < run.keep[run.ids[place]];
             }
-            std::fill(part.high.begin() + low, part.high.begin() + kept, kept - 1);
+            std::fill(part.high.begin() + low, part.high.begin() + number, number - 1);
         }
-        return kept;
+        return number;
     }
+
+    // Draws the negatives of the block that begins there, and fetches its rows.
+    void look_ahead(int start) {
+        const int end = std::min(kept, start + run.words);
+        for (int i = start; i < end; ++i) each_input(part.word[i], [&](int64_t row) { prefetch(input_of(row)); });
+        if (run.code_starts) return;
+        const uint64_t first = uint64_t(part.place[start]) * uint64_t(run.shared);
+        for (int j = 0; j < run.shared; ++j) {
+            next_negative[j] = int32_t(unrolled::noise(run, first + j));
+            prefetch(output_of(next_negative[j]));
+        }
+        for (int i = start; i < end; ++i) prefetch(output_of(part.word[i]));
+    }
+
+    void prefetch(const float* row) const { prefetch_row(row, run.stride); }
 
     void choose_windows() {
         for (int i = 0; i < size; ++i) {
@@ -140,290 +123,221 @@ class Trainer {
         }
     }
 
-    void choose_negatives() {
-        const uint64_t first = uint64_t(part.place[begin]) * uint64_t(run.shared);
-        for (int j = 0; j < run.shared; ++j) negative[j] = int32_t(unrolled::noise(run, first + j));
+    // Rows and their changes are zeros beyond the last word, and negatives weigh nothing there.
+    void clear() {
+        std::fill(room.change[0], room.change[columns], 0.0f);
+        std::fill(room.rows[size], room.rows[columns], 0.0f);
+        std::fill(weight, weight + columns, 0.0f);
+        part.partner.clear(), part.factor.clear();
     }
 
-    // From scores to what each row is moved by along its partner, rate · σ(−s), and the loss.
-    void positive_scores(float* scores, int number) {
+    template <class F>
+    void each_input(int32_t word, F f) const {
+        f(word);
+        if (!run.gram_starts) return;
+        for (int64_t k = run.gram_starts[word]; k < run.gram_starts[word + 1]; ++k) f(run.grams[k]);
+    }
+
+    int inputs_of(int32_t word) const {
+        return run.gram_starts ? 1 + int(run.gram_starts[word + 1] - run.gram_starts[word]) : 1;
+    }
+
+    // The vector of a word: the mean of its rows.
+    void read_vector(int32_t word, float* vector) const {
+        copy_row(vector, input_of(word), vectors);
+        if (!run.gram_starts) return;
+        each_input(word, [&](int64_t row) {
+            if (row != word) add_scaled(vector, input_of(row), 1.0f, vectors);
+        });
+        scale_row(vector, 1.0f / inputs_of(word), vectors);
+    }
+
+    // Each of its rows moves as it does (so does fastText): then the mean moves as far as a row of its own.
+    void change_vector(int32_t word, const float* change) const {
+        each_input(word, [&](int64_t row) {
+            add_scaled(input_of(row), change, 1.0f, vectors);
+            touched_input[row] = 1;
+        });
+    }
+
+    // What predicts a word: its own row, or the decisions on the way to it.
+    void add_target(int32_t word) {
+        if (!run.code_starts) return add_partner(word, 1.0f);
+        for (int64_t k = run.code_starts[word]; k < run.code_starts[word + 1]; ++k)
+            add_partner(run.nodes[k], run.turns[k] ? 1.0f : -1.0f);
+    }
+
+    void add_partner(int32_t row, float sign) {
+        part.partner.push_back(row);
+        part.factor.push_back(sign);
+    }
+
+    void multiply_partners() {
+        Vec<float> products[lanes] = {};
+        int k = 0;
+        for (int i = 0; i < size; ++i)
+            for (; k < predictions[i + 1]; ++k) {
+                products[k % lanes] = multiply_rows(room.rows[i], output_of(part.partner[k]), vectors);
+                if (k % lanes == lanes - 1) store(&part.score[k - (lanes - 1)], sums(products));
+            }
+        if (k % lanes) store(&part.score[k / lanes * lanes], sums(products));
+    }
+
+    // From signs to what each row is moved by along its partner, sign · rate · σ(−sign · score), and the loss.
+    void score_partners() {
+        constexpr int at_once = 64;  // factors of a product of at most 2 each
+        const int number = predictions[size], padded = (number + lanes - 1) / lanes * lanes;
+        part.factor.resize(padded);
+        part.score.resize(padded);
+        multiply_partners();
+        for (int k = number; k < padded; ++k) part.factor[k] = 1.0f, part.score[k] = 1000.0f;
         Vec<float> nats{};
-        for (int k = 0; k < number; k += lanes) {
-            Vec<float> s = load(scores + k), lost = softplus(0.0f - s);
-            store(scores + k, run.rate * vsigmoid<float>(0.0f - s));
-            for (int lane = 0; lane < lanes; ++lane)
-                if (k + lane >= number) lost[lane] = 0.0f;
-            nats += lost;
+        for (int start = 0; start < padded; start += at_once * lanes) {
+            Losses losses;
+            for (int k = start; k < std::min(padded, start + at_once * lanes); k += lanes) {
+                const Vec<float> sign = load(&part.factor[k]), score = load(&part.score[k]);
+                store(&part.factor[k], (run.rate * sign) * losses.wrong((0.0f - sign) * score));
+            }
+            nats += losses.nats();
         }
         loss += sum<float>(nats);
     }
 
-    // The block's rows against its negatives: scores, then what they change in the rows, then in the negatives.
-    void negative_block() {
-        transpose_negatives();
-        score_negatives();
-        change_rows();
-        change_negatives();
-    }
-
-    void transpose_negatives() {
-        for (int j = 0; j < run.shared; ++j) {
-            const float* y = output_of(negative[j]);
-            for (int d = 0; d < run.dimension; ++d) part.transposed[size_t(d) * run.shared + j] = y[d];
+    void change_by_partners() {
+        for (int i = 0; i < size; ++i) {
+            const int first = predictions[i];
+            add_rows(room.change[i], output, run.stride, &part.partner[first], &part.factor[first],
+                     predictions[i + 1] - first);
         }
     }
 
-    void score_negatives() {
-        constexpr int together = 8;
-        for (int i = 0; i < size; i += together) {
-            const int rest = std::min(together, size - i);
-            const float* x[together];
-            for (int k = 0; k < together; ++k) x[k] = row[i + std::min(k, rest - 1)];
-            for (int j = 0; j < run.shared; j += lanes) {
-                Vec<float> s[together] = {};
-                for (int d = 0; d < run.dimension; ++d) {
-                    const Vec<float> y = load(part.transposed + size_t(d) * run.shared + j);
-#pragma GCC unroll 8
-                    for (int k = 0; k < together; ++k) s[k] += x[k][d] * y;
-                }
-                for (int k = 0; k < rest; ++k) {
-                    loss += weight[i + k] * sum<float>(softplus(s[k]));
-                    store(part.gradient + (i + k) * run.shared + j,
-                          (-run.rate * weight[i + k]) * vsigmoid<float>(s[k]));
-                }
+    void change_partners() {
+        for (int i = 0; i < size; ++i)
+            for (int k = predictions[i]; k < predictions[i + 1]; ++k) {
+                add_scaled(output_of(part.partner[k]), room.rows[i], part.factor[k], vectors);
+                touched_output[part.partner[k]] = 1;
             }
-        }
     }
 
-    void change_rows() {
-        for (int i = 0; i < size; i += 2) {
-            const int other = std::min(i + 1, size - 1);
-            const float *g = part.gradient + i * run.shared, *h = part.gradient + other * run.shared;
-            float *to_first = part.change + i * run.stride, *to_second = part.change + other * run.stride;
-            each_chunk(vectors, [&](auto chunk, int at) {
-                constexpr int W = decltype(chunk)::value;
-                Vec<float> a[W], b[W];
-                for (int v = 0; v < W; ++v) {
-                    a[v] = load(to_first + at + v * lanes);
-                    b[v] = load(to_second + at + v * lanes);
-                }
-                for (int j = 0; j < run.shared; ++j) {
-                    const float* y = output_of(negative[j]) + at;
-#pragma GCC unroll 8
-                    for (int v = 0; v < W; ++v) {
-                        const Vec<float> value = load(y + v * lanes);
-                        a[v] += g[j] * value;
-                        b[v] += h[j] * value;
-                    }
-                }
-                for (int v = 0; v < W; ++v) {
-                    store(to_second + at + v * lanes, b[v]);
-                    store(to_first + at + v * lanes, a[v]);
-                }
-            });
+    void negative_block() {
+        float* places[most_block];
+        for (int j = 0; j < run.shared; ++j) {
+            places[j] = output_of(negative[j]);
+            copy_row(room.noise[j], places[j], vectors);
+            touched_output[negative[j]] = 1;
         }
+        loss += score_negatives(room, weight, columns, run.shared, run.stride, run.dimension, run.rate);
+        change_rows(room, columns, run.shared, run.stride);
+        change_negatives(room, places, columns, size, run.shared, run.stride);
     }
 
-    void change_negatives() {
-        for (int j = 0; j < run.shared; j += 2) {
-            float *first = output_of(negative[j]), *second = output_of(negative[j + 1]);
-            each_chunk(vectors, [&](auto chunk, int at) {
-                constexpr int W = decltype(chunk)::value;
-                Vec<float> a[W] = {}, b[W] = {};
-                for (int i = 0; i < size; ++i) {
-                    const float* x = row[i] + at;
-                    const float g = part.gradient[i * run.shared + j], h = part.gradient[i * run.shared + j + 1];
-#pragma GCC unroll 8
-                    for (int v = 0; v < W; ++v) {
-                        const Vec<float> value = load(x + v * lanes);
-                        a[v] += g * value;
-                        b[v] += h * value;
-                    }
-                }
-                for (int v = 0; v < W; ++v) store(first + at + v * lanes, load(first + at + v * lanes) + a[v]);
-                for (int v = 0; v < W; ++v) store(second + at + v * lanes, load(second + at + v * lanes) + b[v]);
-            });
-            touched_output[negative[j]] = touched_output[negative[j + 1]] = 1;
-        }
+    // All products of the block's rows, then the changes of the output matrix; those of the rows are kept.
+    void predict() {
+        predictions[size] = int(part.partner.size());
+        if (!predictions[size]) return;
+        score_partners();
+        change_by_partners();
+        if (!run.code_starts) negative_block();
+        change_partners();
     }
-
-    // The words of a path through the tree, from a row: scores, loss, change of the row. The moves of the nodes
-    // are kept, to be made when the block is done.
-    void walk(const float* x, float* change, int32_t word, std::vector<std::pair<int32_t, float>>& moves) {
-        for (int64_t k = run.code_starts[word]; k < run.code_starts[word + 1]; ++k) {
-            const float* y = output_of(run.nodes[k]);
-            const float sign = run.turns[k] ? 1.0f : -1.0f;
-            float score[lanes] = {sign * dot(x, y, vectors)};
-            positive_scores(score, 1);
-            add_scaled(change, y, sign * score[0], vectors);
-            moves.emplace_back(run.nodes[k], sign * score[0]);
-        }
-    }
-
-    void clear_changes() { std::fill(part.change, part.change + size_t(size) * run.stride, 0.0f); }
 
     void skip_gram_block() {
-        choose_windows();
-        clear_changes();
+        clear();
         for (int i = 0; i < size; ++i) {
-            row[i] = input_of(part.word[begin + i]);
-            const int pairs = to[i] - from[i];
-            weight[i] = pairs * run.negatives / run.shared;
-            count += pairs;
-        }
-        if (run.code_starts) {
-            tree_pairs();
-        } else {
-            score_windows();
-            choose_negatives();
-            negative_block();
-            change_windows();
-        }
-        for (int i = 0; i < size; ++i) {
-            const int32_t word = part.word[begin + i];
-            add_scaled(input_of(word), part.change + i * run.stride, 1.0f, vectors);
-            touched_input[word] = 1;
-        }
-    }
-
-    // Each word with each of its window; band[i][p − i + window] is what position p's row is moved by.
-    void score_windows() {
-        alignas(64) float scores[2 * 128 + lanes];
-        for (int i = 0; i < size; ++i) {
-            const int at = begin + i;
-            float* band = part.band + size_t(i) * width;
-            std::fill(band, band + width, 0.0f);
-            int number = 0;
+            read_vector(part.word[begin + i], room.rows[i]);
+            weight[i] = (to[i] - from[i]) * run.negatives / run.shared;
+            count += to[i] - from[i];
+            predictions[i] = int(part.partner.size());
             for (int p = from[i]; p <= to[i]; ++p)
-                if (p != at) scores[number++] = dot(row[i], output_of(part.word[p]), vectors);
-            positive_scores(scores, number);
-            number = 0;
-            for (int p = from[i]; p <= to[i]; ++p) {
-                if (p == at) continue;
-                band[p - at + run.window] = scores[number];
-                add_scaled(part.change + i * run.stride, output_of(part.word[p]), scores[number++], vectors);
-            }
+                if (p != begin + i) add_target(part.word[p]);
         }
-    }
-
-    void change_windows() {
-        const int first = std::max(0, begin - run.window), last = begin + size - 1 + run.window;
-        for (int p = first; p <= last; ++p) {
-            const int low = std::max(0, p - run.window - begin), high = std::min(size - 1, p + run.window - begin);
-            float* y = nullptr;
-            for (int i = low; i <= high; ++i) {
-                const float factor = part.band[size_t(i) * width + (p - begin - i) + run.window];
-                if (factor == 0.0f) continue;
-                if (!y) touched_output[part.word[p]] = 1, y = output_of(part.word[p]);
-                add_scaled(y, row[i], factor, vectors);
-            }
-        }
-    }
-
-    void tree_pairs() {
-        static thread_local std::vector<std::pair<int32_t, float>> moves;
-        for (int i = 0; i < size; ++i) {
-            moves.clear();
-            for (int p = from[i]; p <= to[i]; ++p)
-                if (p != begin + i) walk(row[i], part.change + i * run.stride, part.word[p], moves);
-            move_nodes(row[i], moves);
-        }
-    }
-
-    void move_nodes(const float* x, const std::vector<std::pair<int32_t, float>>& moves) {
-        for (const auto& [node, factor] : moves) {
-            add_scaled(output_of(node), x, factor, vectors);
-            touched_output[node] = 1;
-        }
-    }
-
-    void cbow_block() {
-        choose_windows();
-        average_windows();
-        clear_changes();
-        if (run.code_starts) {
-            tree_centres();
-        } else {
-            alignas(64) float scores[most_block + lanes];
-            for (int i = 0; i < size; ++i)
-                scores[i] = dot(row[i], output_of(part.word[begin + i]), vectors);
-            score_centres(scores);
-            choose_negatives();
-            negative_block();
-            for (int i = 0; i < size; ++i) {
-                if (weight[i] == 0.0f) continue;
-                add_scaled(output_of(part.word[begin + i]), row[i], scores[i], vectors);
-                touched_output[part.word[begin + i]] = 1;
-            }
-        }
-        for (int i = 0; i < size; ++i)
-            for (int p = from[i]; p <= to[i]; ++p) {
-                if (p == begin + i) continue;
-                add_scaled(input_of(part.word[p]), part.change + i * run.stride, 1.0f / (to[i] - from[i]), vectors);
-                touched_input[part.word[p]] = 1;
-            }
-    }
-
-    void average_windows() {
-        for (int i = 0; i < size; ++i) {
-            float* mean = part.rows + i * run.stride;
-            std::fill(mean, mean + run.stride, 0.0f);
-            const int neighbours = to[i] - from[i];
-            for (int p = from[i]; p <= to[i]; ++p)
-                if (p != begin + i) add_scaled(mean, input_of(part.word[p]), 1.0f / neighbours, vectors);
-            row[i] = mean;
-            weight[i] = neighbours ? run.negatives / run.shared : 0.0f;
-            count += neighbours > 0;
-        }
+        predict();
+        for (int i = 0; i < size; ++i) change_vector(part.word[begin + i], room.change[i]);
     }
 
     // A word that stands alone in its line has no neighbours to be predicted from.
-    void score_centres(float* scores) {
-        float alone = 0.0f;
-        positive_scores(scores, size);
+    void cbow_block() {
+        clear();
+        const int low = *std::min_element(from, from + size), high = *std::max_element(to, to + size);
+        for (int p = low; p <= high; ++p) read_vector(part.word[p], part.around[p - low]);
         for (int i = 0; i < size; ++i) {
-            if (weight[i] != 0.0f) continue;
-            alone += softplus(Vec<float>{})[0];
-            scores[i] = 0.0f;
+            average_window(i, low);
+            predictions[i] = int(part.partner.size());
+            if (to[i] > from[i]) add_target(part.word[begin + i]);
         }
-        loss -= alone;
-        for (int i = 0; i < size; ++i)
-            add_scaled(part.change + i * run.stride, output_of(part.word[begin + i]), scores[i], vectors);
+        predict();
+        for (int p = low; p <= high; ++p) {
+            sum_changes(p);
+            change_vector(part.word[p], part.around_change.data);
+        }
     }
 
-    void tree_centres() {
-        static thread_local std::vector<std::pair<int32_t, float>> moves;
-        for (int i = 0; i < size; ++i) {
-            if (weight[i] == 0.0f) continue;
-            moves.clear();
-            walk(row[i], part.change + i * run.stride, part.word[begin + i], moves);
-            move_nodes(row[i], moves);
-        }
+    // Each neighbour moves as the mean does, undivided (so do word2vec and fastText).
+    void sum_changes(int p) {
+        const int first = std::max(0, p - run.window - begin), last = std::min(size - 1, p + run.window - begin);
+        each_chunk(vectors, [&](auto chunk, int at) {
+            constexpr int W = decltype(chunk)::value;
+            Vec<float> total[W] = {};
+            for (int i = first; i <= last; ++i) {
+                if (p < from[i] || p > to[i] || p == begin + i) continue;
+#pragma GCC unroll 4
+                for (int v = 0; v < W; ++v) total[v] += load(room.change[i] + at + v * lanes);
+            }
+            for (int v = 0; v < W; ++v) store(part.around_change.data + at + v * lanes, total[v]);
+        });
+    }
+
+    void average_window(int i, int low) {
+        const int neighbours = to[i] - from[i];
+        const float share = neighbours ? 1.0f / neighbours : 0.0f;
+        each_chunk(vectors, [&](auto chunk, int at) {
+            constexpr int W = decltype(chunk)::value;
+            Vec<float> total[W] = {};
+            for (int p = from[i]; p <= to[i]; ++p) {
+                if (p == begin + i) continue;
+#pragma GCC unroll 4
+                for (int v = 0; v < W; ++v) total[v] += load(part.around[p - low] + at + v * lanes);
+            }
+            for (int v = 0; v < W; ++v) store(room.rows[i] + at + v * lanes, share * total[v]);
+        });
+        weight[i] = neighbours ? run.negatives / run.shared : 0.0f;
+        count += neighbours > 0;
     }
 };
 
-// input += Σ (copy − input), rows that any part has touched; the copies follow.
+// own += Σ (copy − own), the copies so far apart.
+UNROLLED_INLINE void add_changes(float* own, const float* copies, size_t apart, int parts, int vectors) {
+    for (int v = 0; v < vectors * lanes; v += lanes) {
+        const Vec<float> before = load(own + v);
+        Vec<float> after = before;
+        for (int part = 0; part < parts; ++part) after += load(copies + part * apart + v) - before;
+        store(own + v, after);
+    }
+}
+
+// rows += Σ (copy − rows), those that any part has touched; the copies follow. What one part alone has touched
+// is as that part has left it.
 inline void join_copies(const EmbedRun& run) {
-    const size_t matrix = size_t(run.V) * run.stride;
+    const int64_t rows = run.inputs + run.V;
+    const size_t matrix = size_t(rows) * run.stride;
+    const int vectors = int(run.stride / lanes);
 #pragma omp parallel for schedule(static) num_threads(run.parts)
-    for (int64_t r = 0; r < 2 * run.V; ++r) {
-        const int which = r >= run.V;
-        const int64_t row = r - which * run.V;
-        bool any = false;
+    for (int64_t row = 0; row < rows; ++row) {
+        int touched = 0, last = 0;
         for (int part = 0; part < run.parts; ++part) {
-            uint8_t& flag = run.touched[size_t(2 * part + which) * run.V + row];
-            any |= flag, flag = 0;
+            uint8_t& flag = run.touched[size_t(part) * rows + row];
+            if (flag) ++touched, last = part, flag = 0;
         }
-        if (!any || !run.copies) continue;
-        float* own = (which ? run.output : run.input) + row * run.stride;
-        for (int v = 0; v < run.stride; v += lanes) {
-            const Vec<float> before = load(own + v);
-            Vec<float> after = before;
-            auto copy = [&](int part) { return run.copies + (2 * part + which) * matrix + row * run.stride + v; };
-            for (int part = 0; part < run.parts; ++part) after += load(copy(part)) - before;
-            for (int part = 0; part < run.parts; ++part) store(copy(part), after);
-            store(own + v, after);
+        if (!touched || !run.copies) continue;
+        float* own = run.rows + row * run.stride;
+        auto copy = [&](int part) { return run.copies + part * matrix + row * run.stride; };
+        if (touched == 1) {
+            copy_row(own, copy(last), vectors);
+        } else {
+            add_changes(own, copy(0), matrix, run.parts, vectors);
         }
+        for (int part = 0; part < run.parts; ++part)
+            if (touched > 1 || part != last) copy_row(copy(part), own, vectors);
     }
 }
 
@@ -442,12 +356,11 @@ inline void embed_train(const EmbedRun& run) {
     std::vector<Part> parts(run.parts);
     for (int part = 0; part < run.parts; ++part)
         parts[part].make_room(run, run.starts[bounds[part + 1]] - run.starts[bounds[part]]);
-    const size_t matrix = size_t(run.V) * run.stride;
+    const size_t matrix = size_t(run.inputs + run.V) * run.stride;
 #pragma omp parallel for schedule(static, 1) num_threads(run.parts)
     for (int part = 0; part < run.parts; ++part) {
-        float* input = run.copies ? run.copies + 2 * part * matrix : run.input;
-        float* output = run.copies ? input + matrix : run.output;
-        Trainer trainer(run, parts[part], part, input, output);
+        float* rows = run.copies ? run.copies + part * matrix : run.rows;
+        Trainer trainer(run, parts[part], rows, run.touched + size_t(part) * (run.inputs + run.V));
         trainer.lines(bounds[part], bounds[part + 1]);
         run.loss[part] = trainer.loss;
         run.count[part] = trainer.count;

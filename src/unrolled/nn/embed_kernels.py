@@ -37,6 +37,15 @@ class Paths:
 
 
 @dataclass(frozen=True)
+class Grams:
+    """Rows of sub-words, whose mean with a word's own is its vector: word w's from starts[w] on."""
+
+    starts: NDArray[np.int64]  # (V + 1,)
+    rows: NDArray[np.int32]
+    inputs: int  # rows there are: V, and those of sub-words
+
+
+@dataclass(frozen=True)
 class Step:
     """What one run of lines is trained with."""
 
@@ -53,28 +62,28 @@ class Matrices:
     """Input and output vectors with rows as the kernels want them, and the copies of threads."""
 
     def __init__(self, vectors: Tensor, outputs: Tensor, *, copies: int) -> None:
-        V, self.dimension = vectors.shape
+        self.inputs, self.dimension = vectors.shape
         stride = -(-self.dimension // LANES) * LANES
-        self.both = torch.zeros(2, V, stride)
-        self.copies = torch.zeros(copies, 2, V, stride) if copies > 1 else None
+        self.rows = torch.zeros(self.inputs + len(outputs), stride)
+        self.copies = torch.zeros(copies, *self.rows.shape) if copies > 1 else None
         self.put(vectors, outputs)
 
     def put(self, vectors: Tensor, outputs: Tensor) -> None:
-        """Begin from these (V, E)."""
-        self.both[0, :, : self.dimension] = vectors
-        self.both[1, :, : self.dimension] = outputs
+        """Begin from these (I, E), (V, E)."""
+        self.input[:] = vectors
+        self.output[:] = outputs
         if self.copies is not None:
-            self.copies[:] = self.both
+            self.copies[:] = self.rows
 
     @property
     def input(self) -> Tensor:
-        """(V, E)"""
-        return self.both[0, :, : self.dimension]
+        """(I, E)"""
+        return self.rows[: self.inputs, : self.dimension]
 
     @property
     def output(self) -> Tensor:
         """(V, E)"""
-        return self.both[1, :, : self.dimension]
+        return self.rows[self.inputs :, : self.dimension]
 
 
 def train_lines(
@@ -87,12 +96,13 @@ def train_lines(
     *,
     threads: int,
     paths: Paths | None = None,
+    grams: Grams | None = None,
 ) -> tuple[float, int]:
     """Learn from these lines: the summed loss in nats, and how many predictions it sums.
 
-    With `paths` by a hierarchical softmax, else by negative sampling.
+    With `paths` by a hierarchical softmax, else by negative sampling; with `grams` of sub-words.
     """
-    V = matrices.both.shape[1]
+    V = len(matrices.rows) - matrices.inputs
     first, last = lines
     if not 0 <= first <= last < len(starts) or int(starts[last]) > len(ids):
         raise ValueError(f"lines {first} to {last} are not among those that there are")
@@ -102,15 +112,22 @@ def train_lines(
         raise ValueError(f"there are {len(matrices.copies)} copies for {threads} threads")
     if paths is not None and (len(paths.starts) != V + 1 or paths.nodes.max() >= V):
         raise ValueError("the paths are not those of as many words as there are vectors")
+    if grams is None and matrices.inputs != V:
+        raise ValueError(f"there are {matrices.inputs} vectors for {V} words")
+    if grams is not None and (
+        len(grams.starts) != V + 1
+        or grams.inputs != matrices.inputs
+        or not 0 <= grams.rows.min(initial=0) <= grams.rows.max(initial=0) < grams.inputs
+    ):
+        raise ValueError("the sub-words are not those of as many words as there are vectors")
     loss, count = np.zeros(threads), np.zeros(threads, np.int64)
-    touched = np.zeros((threads, 2, V), np.uint8)
+    touched = np.zeros((threads, len(matrices.rows)), np.uint8)
     run = _kernels.EmbedRun(
         ids=ids.ctypes.data,
         starts=starts.ctypes.data,
         first_line=first,
         last_line=last,
-        input=matrices.both[0].data_ptr(),
-        output=matrices.both[1].data_ptr(),
+        rows=matrices.rows.data_ptr(),
         copies=0 if matrices.copies is None else matrices.copies.data_ptr(),
         touched=touched.ctypes.data,
         keep=chances.keep.ctypes.data,
@@ -119,8 +136,11 @@ def train_lines(
         code_starts=0 if paths is None else paths.starts.ctypes.data,
         nodes=0 if paths is None else paths.nodes.ctypes.data,
         turns=0 if paths is None else paths.turns.ctypes.data,
+        gram_starts=0 if grams is None else grams.starts.ctypes.data,
+        grams=0 if grams is None else grams.rows.ctypes.data,
         V=V,
-        stride=matrices.both.shape[2],
+        inputs=matrices.inputs,
+        stride=matrices.rows.shape[1],
         dimension=matrices.dimension,
         window=step.window,
         words=step.words,

@@ -74,7 +74,7 @@ def test_the_kernel_takes_the_twins_step(cbow, E, block, shared, window):
     assert mine[0] == pytest.approx(theirs[0], rel=1e-5)
     for own, other in zip((matrices.input, matrices.output), twin.vectors(), strict=True):
         torch.testing.assert_close(own, other.float(), rtol=1e-4, atol=1e-5)
-    assert not matrices.both[:, :, E:].any()
+    assert not matrices.rows[:, E:].any()
 
 
 @compiled
@@ -98,7 +98,7 @@ def test_threads_learn_on_copies_and_their_changes_are_summed(cbow):
         ]
     torch.testing.assert_close(matrices.input, summed[0].float(), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(matrices.output, summed[1].float(), rtol=1e-4, atol=1e-5)
-    assert all(torch.equal(copy, matrices.both) for copy in matrices.copies)
+    assert all(torch.equal(copy, matrices.rows) for copy in matrices.copies)
 
 
 @compiled
@@ -113,7 +113,7 @@ def test_the_same_bytes_every_time_for_a_number_of_threads():
             train_lines(
                 matrices, corpus.ids, corpus.starts, (0, 200), chances, step, threads=threads
             )
-        return matrices.both
+        return matrices.rows
 
     assert torch.equal(trained(2), trained(2))
     assert not torch.equal(trained(2), trained(3))

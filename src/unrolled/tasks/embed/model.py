@@ -2,21 +2,29 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.nn.embed_kernels import Grams
 from unrolled.tasks.embed.data import Words
 from unrolled.tasks.embed.network import EmbedNetwork
-from unrolled.tasks.embed.settings import EmbedRun
+from unrolled.tasks.embed.settings import EmbedModelSettings, EmbedRun
 from unrolled.tasks.embed.trees import paths_of
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
-from unrolled.tasks.shared.word_vectors import WORDS_FILE, WordVectors, parse_words
+from unrolled.tasks.shared.word_vectors import (
+    SUBWORDS_FILE,
+    WORDS_FILE,
+    WordParts,
+    WordVectors,
+    parse_words,
+)
 from unrolled.text.numbered import NumberedWords
+from unrolled.text.subwords import Subwords
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,10 @@ class EmbedModel(NetworkModel):
         model = settings.model
         paths = paths_of(model.tree, words.counts) if model.output == "hierarchical" else None
         cbow = model.objective == "cbow"
-        return EmbedNetwork(len(words), size, cbow=cbow, output=model.output, paths=paths)
+        grams = grams_of(subwords_of(model), words.words) if model.subwords else None
+        return EmbedNetwork(
+            len(words), size, cbow=cbow, output=model.output, paths=paths, grams=grams
+        )
 
     @classmethod
     def restore(cls, settings: EmbedRun, files: Mapping[str, bytes]) -> Self:
@@ -50,7 +61,10 @@ class EmbedModel(NetworkModel):
         """The words and their counts."""
         value = {"words": self.words.words, "counts": self.words.counts.tolist()}
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return {WORDS_FILE: text.encode("utf-8", "replace")}
+        files = {WORDS_FILE: text.encode("utf-8", "replace")}
+        if self.settings.model.subwords:
+            files[SUBWORDS_FILE] = json.dumps(asdict(subwords_of(self.settings.model))).encode()
+        return files
 
     def about(self) -> dict[str, Any]:
         """Sizes that a user would ask for, by name."""
@@ -59,7 +73,12 @@ class EmbedModel(NetworkModel):
     @cached_property
     def vectors(self) -> WordVectors:
         """To be asked for neighbours and analogies."""
-        return WordVectors(self.words.words, self.network.input.detach().numpy())
+        words, vectors = self.words.words, self.network.vectors().numpy()
+        if not self.settings.model.subwords:
+            return WordVectors(words, vectors)
+        subwords = subwords_of(self.settings.model)
+        parts = WordParts.of(subwords, words, self.network.input.detach().numpy())
+        return WordVectors(words, vectors, parts)
 
     def answering(self) -> Mapping[str, Answering]:
         """What answers each use; others are those of vectors, whatever file they come from."""
@@ -75,3 +94,16 @@ class EmbedModel(NetworkModel):
             units = [vector / max(float(np.linalg.norm(vector)), 1e-30) for vector in known]
             found[row] = np.mean(units, axis=0) if units else 0.0
         return found
+
+
+def subwords_of(model: EmbedModelSettings) -> Subwords:
+    """The n-grams that a word's vector is made of."""
+    return Subwords(model.least_ngram, model.most_ngram, model.buckets)
+
+
+def grams_of(subwords: Subwords, words: Sequence[str]) -> Grams:
+    """Rows behind those of the words, one for each number that any n-gram of them has."""
+    numbers, starts = subwords.of(words)
+    used, places = np.unique(numbers, return_inverse=True)
+    rows = (len(words) + places).astype(np.int32)
+    return Grams(starts.astype(np.int64), rows, len(words) + len(used))

@@ -9,13 +9,17 @@ h being e_c of the word (skip-gram: each neighbour t) or the mean of the neighbo
 the word t). The expectation is over the negatives that a block of words shares. With a hierarchical
 softmax it costs −Σ log σ(±θₙᵀ h) over the nodes on the way to t, with the full softmax
 −θ_tᵀ h + log Σ_w exp θ_wᵀ h.
+
+A mean, of neighbours or of the rows of a word's n-grams, is taught as word2vec and fastText do it:
+each of its rows moves as the mean should, undivided. `alike` gives rows that gradient; without, it
+is that of the loss.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from unrolled.nn.embed_kernels import Paths
+from unrolled.nn.embed_kernels import Grams, Paths
 from unrolled.nn.output import Loss
 from unrolled.tasks.embed.blocks import Block
 
@@ -31,33 +35,52 @@ class EmbedNetwork(nn.Module):
         cbow: bool,
         output: str = "negative",
         paths: Paths | None = None,
+        grams: Grams | None = None,
     ) -> None:
         super().__init__()
-        self.input = nn.Parameter(_first(torch.empty(words, size)))
+        self.input = nn.Parameter(_first(torch.empty(grams.inputs if grams else words, size)))
         self.output = nn.Parameter(torch.zeros(words, size))
-        self.cbow, self.predictor, self.paths = cbow, output, paths
+        self.cbow, self.predictor, self.paths, self.grams = cbow, output, paths, grams
 
-    def loss(self, block: Block, carry: None = None) -> Loss:
+    @torch.no_grad()
+    def vectors(self) -> Tensor:
+        """Of the words: (V, E)."""
+        if self.grams is None:
+            return self.input.detach()
+        return self.of_words(torch.arange(len(self.output)))
+
+    def of_words(self, words: Tensor, *, alike: bool = False) -> Tensor:
+        """The vectors of these words (B,): their rows, or the means of those of their n-grams."""
+        own = self.input[words]  # (B, E)
+        if self.grams is None:
+            return own
+        owner, place = _spans(torch.from_numpy(self.grams.starts), words)
+        rows = torch.from_numpy(self.grams.rows)[place].long()
+        total = own.index_add(0, owner, self.input[rows])
+        number = 1 + torch.bincount(owner, minlength=len(words)).to(own.dtype)
+        return _mean(total, number, alike=alike)
+
+    def loss(self, block: Block, carry: None = None, *, alike: bool = False) -> Loss:
         """Summed over the predictions of a block."""
-        each = self.losses(block)
+        each = self.losses(block, alike=alike)
         return Loss(each.sum(), self.predictions(block), None)
 
     def predictions(self, block: Block) -> int:
         """Pairs, or words that have a neighbour."""
         return int((block.pairs_of > 0).sum()) if self.cbow else len(block.pair_word)
 
-    def losses(self, block: Block) -> Tensor:
+    def losses(self, block: Block, *, alike: bool = False) -> Tensor:
         """The loss that each word of a block accounts for: (B,)."""
-        return self._cbow(block) if self.cbow else self._skip_gram(block)
+        return self._cbow(block, alike) if self.cbow else self._skip_gram(block, alike)
 
-    def _skip_gram(self, block: Block) -> Tensor:
-        rows = self.input[block.words]  # (B, E)
+    def _skip_gram(self, block: Block, alike: bool) -> Tensor:
+        rows = self.of_words(block.words, alike=alike)  # (B, E)
         lost = self._positive(rows[block.pair_word], block.pair_neighbour)  # (P,)
         lost = rows.new_zeros(len(rows)).index_add(0, block.pair_word, lost)
         return lost + self._against_noise(rows, block, block.pairs_of.to(rows.dtype))
 
-    def _cbow(self, block: Block) -> Tensor:
-        rows = self.means(block)  # (B, E)
+    def _cbow(self, block: Block, alike: bool) -> Tensor:
+        rows = self.means(block, alike=alike)  # (B, E)
         has_any = (block.pairs_of > 0).to(rows.dtype)
         lost = self._positive(rows, block.words) * has_any
         return lost + self._against_noise(rows, block, has_any)
@@ -72,27 +95,38 @@ class EmbedNetwork(nn.Module):
 
     def _on_the_way(self, rows: Tensor, words: Tensor) -> Tensor:
         assert self.paths is not None
-        starts, wanted = torch.from_numpy(self.paths.starts), words
-        lengths = starts[wanted + 1] - starts[wanted]
-        owner = torch.repeat_interleave(torch.arange(len(words)), lengths)
-        offset = torch.arange(len(owner)) - (lengths.cumsum(0) - lengths)[owner]
-        place = starts[wanted][owner] + offset
+        owner, place = _spans(torch.from_numpy(self.paths.starts), words)
         nodes = torch.from_numpy(self.paths.nodes)[place].long()
         signs = (2.0 * torch.from_numpy(self.paths.turns)[place] - 1.0).to(rows.dtype)
         scores = (rows[owner] * self.output[nodes]).sum(1)
         return rows.new_zeros(len(words)).index_add(0, owner, functional.softplus(-signs * scores))
 
-    def means(self, block: Block) -> Tensor:
+    def means(self, block: Block, *, alike: bool = False) -> Tensor:
         """The mean of the neighbours' vectors, zeros where there are none: (B, E)."""
-        share = 1.0 / block.pairs_of.clamp(min=1)[block.pair_word].to(self.input.dtype)
-        rows = self.input[block.pair_neighbour] * share[:, None]
-        return rows.new_zeros(len(block.words), rows.size(1)).index_add(0, block.pair_word, rows)
+        rows = self.of_words(block.pair_neighbour, alike=alike)
+        none = rows.new_zeros(len(block.words), rows.size(1))
+        number = block.pairs_of.clamp(min=1).to(rows.dtype)
+        return _mean(none.index_add(0, block.pair_word, rows), number, alike=alike)
 
     def _against_noise(self, rows: Tensor, block: Block, predictions: Tensor) -> Tensor:
         if self.predictor != "negative":
             return torch.zeros_like(predictions)
         scores = rows @ self.output[block.negatives].T  # (B, N)
         return functional.softplus(scores).sum(1) * block.weight * predictions
+
+
+def _mean(total: Tensor, number: Tensor, *, alike: bool) -> Tensor:
+    """Of sums (B, E) of so many rows (B,)."""
+    mean = total / number[:, None]
+    return mean.detach() + (total - total.detach()) if alike else mean
+
+
+def _spans(starts: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Whose each is and where it lies, of all that lies from starts[w] to starts[w + 1]."""
+    lengths = starts[wanted + 1] - starts[wanted]
+    owner = torch.repeat_interleave(torch.arange(len(wanted)), lengths)
+    offset = torch.arange(len(owner)) - (lengths.cumsum(0) - lengths)[owner]
+    return owner, starts[wanted][owner] + offset
 
 
 def _first(weight: Tensor) -> Tensor:

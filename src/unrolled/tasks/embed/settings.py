@@ -1,10 +1,19 @@
 """Settings of `unrolled train embed`."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unrolled.config.sections import RunSettings, Section, TrainSettings
+from unrolled.errors import ConfigError
+
+SUITS: Mapping[str, Mapping[str, Any]] = {  # what 0 stands for
+    "skip-gram": {"learning_rate": 0.04, "block": 32, "shared_negatives": 32},
+    "cbow": {"learning_rate": 0.05, "block": 16, "shared_negatives": 16},
+}
+OTHERWISE = {"learning_rate": 0.05, "block": 16, "shared_negatives": 16}
+WITHOUT_EFFECT = ("weight_decay", "clip", "steps", "holdout", "early_stop", "patience")
 
 
 class EmbedTokens(Section):
@@ -38,6 +47,27 @@ class EmbedModelSettings(Section):
     window: int = Field(
         5, ge=1, le=100, description="Words on either side at most; how many, chance decides."
     )
+    subwords: bool = Field(
+        False,
+        description="Make vectors of character n-grams too, so that unseen words have one.",
+    )
+    least_ngram: int = Field(3, ge=1, le=100, description="Characters of an n-gram at least.")
+    most_ngram: int = Field(6, ge=1, le=100, description="Characters of an n-gram at most.")
+    buckets: int = Field(
+        2_000_000,
+        ge=1,
+        lt=2**31,
+        description="Numbers that n-grams are hashed to; only those of known words take memory.",
+    )
+
+    @model_validator(mode="after")
+    def _ngrams_have_lengths(self) -> Self:
+        if self.least_ngram > self.most_ngram:
+            raise ConfigError(
+                f"model.least_ngram is {self.least_ngram}, but model.most_ngram is "
+                f"{self.most_ngram}: no n-gram is that long and that short."
+            )
+        return self
 
 
 class EmbedTrain(TrainSettings):
@@ -45,14 +75,14 @@ class EmbedTrain(TrainSettings):
 
     optimizer: Literal["sgd"] = Field("sgd", description="What turns gradients into steps.")
     learning_rate: float = Field(
-        0.04, gt=0.0, description="Length of a step at its largest; CBOW takes 0.2 well."
+        0.0, ge=0.0, description="Length of a step at its largest; 0: as suits the objective."
     )
     schedule: Literal["constant", "cosine", "decay", "plateau", "linear"] = Field(
         "linear", description="How the learning rate falls."
     )
     epochs: int = Field(5, ge=1, description="How often the data are read.")
     batch_tokens: int = Field(
-        400_000,
+        100_000,
         ge=1,
         le=100_000_000,
         description="Words after which the threads' changes are summed.",
@@ -67,18 +97,36 @@ class EmbedTrain(TrainSettings):
         1e-3, ge=0.0, le=1.0, description="Share above which frequent words are skipped; 0: none."
     )
     block: int = Field(
-        16, ge=1, le=64, description="Words that are learned from at once, fewer if few are known."
+        0,
+        ge=0,
+        le=64,
+        description="Words learned from at once, fewer if few are known; 0: as suits the model.",
     )
     shared_negatives: int = Field(
-        32,
-        ge=16,
+        0,
+        ge=0,
         le=64,
         multiple_of=16,
-        description="Negatives that a block shares; 16 is faster and a little less accurate.",
+        description="Negatives that a block shares, the fewer the faster; 0: as suits the model.",
     )
     deterministic: bool = Field(
-        True, description="The same bytes every time for a number of threads; else a little faster."
+        True, description="The same bytes every time for a number of threads."
     )
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        for name in WITHOUT_EFFECT:
+            if getattr(self, name) != EmbedTrain.model_fields[name].default:
+                raise ConfigError(
+                    f"train.{name} is {getattr(self, name)!r}, but it has no effect on word "
+                    "vectors. Leave it out."
+                )
+        if self.schedule == "plateau":
+            raise ConfigError(
+                'train.schedule is "plateau", but word vectors have no dev loss that could stop '
+                "falling. Take linear, cosine, decay or constant."
+            )
+        return self
 
 
 class EmbedRun(RunSettings):
@@ -88,3 +136,12 @@ class EmbedRun(RunSettings):
     tokens: EmbedTokens = EmbedTokens()
     model: EmbedModelSettings = EmbedModelSettings()
     train: EmbedTrain = EmbedTrain()
+
+    @model_validator(mode="after")
+    def _as_suits_the_objective(self) -> Self:
+        suits = SUITS.get(self.model.objective, OTHERWISE)
+        chosen = {name: value for name, value in suits.items() if not getattr(self.train, name)}
+        given = self.train.model_fields_set
+        self.__dict__["train"] = self.train.model_copy(update=chosen)
+        self.train.__pydantic_fields_set__ = set(given)
+        return self

@@ -37,7 +37,7 @@ def block_words(chances: Chances, *, train: EmbedTrain) -> int:
     """
     largest = float(np.bincount(chances.alias_other, 1.0 - chances.alias_share).max())
     share = (largest + 1.0) / len(chances.alias_share)  # of the most frequent negative, at most
-    return max(1, min(train.block, train.shared_negatives, int(MOST_AGAIN / share)))
+    return max(1, min(train.block, int(MOST_AGAIN / share)))
 
 
 class Learner(Protocol):
@@ -63,7 +63,7 @@ class CompiledLearner:
         self, network: EmbedNetwork, corpus: Corpus, chances: Chances, *, deterministic: bool
     ) -> None:
         self.corpus, self.chances, self.threads = corpus, chances, threads()
-        self.paths = network.paths
+        self.paths, self.grams = network.paths, network.grams
         copies = self.threads if deterministic else 1
         with torch.no_grad():
             self.matrices = Matrices(network.input, network.output, copies=copies)
@@ -79,6 +79,7 @@ class CompiledLearner:
             options,
             threads=self.threads,
             paths=self.paths,
+            grams=self.grams,
         )
 
     def vectors(self) -> tuple[Tensor, Tensor]:
@@ -98,7 +99,7 @@ class PlainLearner:
         total, count, weights = 0.0, 0, [self.network.input, self.network.output]
         kept = kept_words(self.corpus.ids, self.corpus.starts, lines, self.chances, options.key)
         for block in blocks(kept, self.chances, options):
-            loss = self.network.loss(block)
+            loss = self.network.loss(block, alike=True)
             gradients = torch.autograd.grad(loss.total, weights)
             with torch.no_grad():
                 for weight, gradient in zip(weights, gradients, strict=True):
