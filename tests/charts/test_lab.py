@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from chart_data import rows
 
-from unrolled.charts import computation_graph, deviations, heat_map
+from unrolled.charts import computation_graph, deviations, grouped_shares, heat_map
 from unrolled.errors import ConfigError, NumericError
 
 NAMES = {"row_title": "r", "column_title": "c", "value_title": "v"}
@@ -51,3 +51,15 @@ def test_deviations_have_two_points_a_name():
     chart = deviations(["E1", "E2"], [0.5, 2.0], [0.0, 1e-9])
     assert len(cells(chart)) == 4
     assert min(cell["off"] for cell in cells(chart)) > 0.0  # a scale of powers has no 0
+
+
+def test_bars_by_group_have_means_and_ranges():
+    chart = grouped_shares({"a": {"x": [0.2, 0.4]}, "b": {"x": [1.0]}}, x_title="s")
+    assert [(r["place"], r["mean"], r["low"], r["high"]) for r in cells(chart)] == [
+        ("x: a", pytest.approx(0.3), 0.2, 0.4),
+        ("x: b", 1.0, 1.0, 1.0),
+    ]
+    with pytest.raises(ConfigError, match="there are 0 bars"):
+        grouped_shares({}, x_title="s")
+    with pytest.raises(NumericError, match="x of a"):
+        grouped_shares({"a": {"x": [np.nan]}}, x_title="s")

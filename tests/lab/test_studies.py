@@ -15,6 +15,7 @@ from unrolled.lab.gradients import KINDS, Flow, flow
 from unrolled.lab.half_life import half_life
 from unrolled.lab.layers import layers
 from unrolled.lab.memory import TASKS, memory, ngram_tried, tried
+from unrolled.lab.memory_apart import memory_apart
 from unrolled.lab.trained_gradients import text_gradients
 from unrolled.nn.cells import GRUCell, LSTMCell
 from unrolled.nn.recurrent import Recurrent
@@ -211,6 +212,20 @@ def test_pairs_by_template_and_by_attractors(counts, tmp_path):
     assert found.chart().to_dict()
 
 
+def test_pairs_in_unknown_forms_can_be_left_out(counts, tmp_path):
+    path = tmp_path / "pairs.tsv"
+    rows = ["the cat is here\tthe cat are here", "the cat sits here\tthe cat sit here"]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (every,), (known,) = (
+        judged(counts, read_pairs(path), known=known).shares for known in (False, True)
+    )
+    assert (every.pairs, every.right) == (2, 0.5)
+    assert (known.pairs, known.right) == (1, 1.0)
+    path.write_text(rows[1] + "\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="no pairs whose forms the model knows"):
+        judged(counts, read_pairs(path), known=True)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [("a\tb\nonly one\n", "line 2: the line has 1 columns"), ("a\tb\tc\n", "line 1")],
@@ -257,6 +272,23 @@ def test_a_memory_is_learned_where_a_window_is_at_chance():
         assert found.mean(name)[-1] < 0.65
     assert found.chart().to_dict()
     assert "lstm" in found.text()
+
+
+@pytest.mark.row("G15", "R1")
+@pytest.mark.slow
+def test_over_a_hundred_steps_open_gates_carry_a_symbol_and_a_plain_network_does_not():
+    found = memory_apart("copy", distances=(100,), names=("rnn", "lstm f=σ(4)"), updates=800)
+    assert found.mean("lstm f=σ(4)") >= [0.99]
+    assert found.mean("rnn") < [0.5]
+    assert found.mean("n-gram") < [0.25]
+
+
+@pytest.mark.row("G15")
+def test_a_plain_network_carries_a_symbol_over_few_steps():
+    found = memory_apart("copy", distances=(5,), names=("rnn", "window"), updates=300)
+    assert found.mean("rnn") >= [0.99]
+    assert found.mean("window") < [0.25]
+    assert "each distance apart" in found.text()
 
 
 @pytest.mark.parametrize("task", TASKS)

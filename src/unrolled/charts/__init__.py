@@ -5,7 +5,7 @@ Nothing here uses the network: an HTML page carries its scripts inside.
 """
 
 from unrolled.charts.attention import alignment_links, attention_map
-from unrolled.charts.bars import share_bars
+from unrolled.charts.bars import grouped_shares, share_bars
 from unrolled.charts.beam import BeamNode, beam_tree
 from unrolled.charts.calibration import Bins, reliability
 from unrolled.charts.cells import surprise, token_shares
@@ -32,6 +32,7 @@ __all__ = [
     "curves",
     "deviations",
     "gradient_curve",
+    "grouped_shares",
     "heat_map",
     "length_curve",
     "loss_curve",

@@ -1,11 +1,12 @@
 """Shares as bars, each with its interval."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from unrolled.charts.base import BLUE, GREY, ORANGE, PALE, finite, themed
+from unrolled.charts.base import BLUE, GREEN, GREY, ORANGE, PALE, PINK, finite, themed
 from unrolled.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 BAR = 22  # pixels
 MOST_BARS = 100
+COLOURS = (BLUE, ORANGE, GREEN, PINK)
 
 
 def share_bars(
@@ -50,5 +52,47 @@ def share_bars(
     layers = [bars, ranges, points, line.encode(x="chance:Q")]
     chart = alt.LayerChart(layer=layers, width=420, height=BAR * len(names))
     subtitle = f"dashed: chance, {chance:.0%}; lines: 95 % intervals"
+    chart.title = alt.TitleParams(title, subtitle=subtitle, subtitleColor=GREY)
+    return themed(chart)
+
+
+def grouped_shares(
+    shares: Mapping[str, Mapping[str, Sequence[float]]], *, x_title: str, title: str = ""
+) -> "alt.LayerChart":
+    """Draw a row a group and name: a point at the mean of its values, a line from least to most.
+
+    shares maps a name to its groups, and a group to its values, one a seed.
+    """
+    import altair as alt
+
+    rows = [
+        {
+            "name": name,
+            "place": f"{group}: {name}",
+            "mean": float(np.mean(values)),
+            "low": float(values.min()),
+            "high": float(values.max()),
+        }
+        for group in dict.fromkeys(group for groups in shares.values() for group in groups)
+        for name, groups in shares.items()
+        for values in [finite(f"{group} of {name}", groups[group])]
+    ]
+    if not 1 <= len(rows) <= MOST_BARS:
+        raise ConfigError(f"there are {len(rows)} bars, but a picture holds 1 to {MOST_BARS}.")
+    places = [str(row["place"]) for row in rows]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("place:N", sort=places, title=None, axis=alt.Axis(labelLimit=400)),
+        color=alt.Color(
+            "name:N", sort=list(shares), scale=alt.Scale(range=list(COLOURS)), legend=None
+        ),
+        tooltip=["place:N", "mean:Q", "low:Q", "high:Q"],
+    )
+    axis = alt.Axis(format=".0%")
+    scale = alt.Scale(zero=False, nice=False, padding=8)
+    wide = alt.X("mean:Q", title=x_title, axis=axis, scale=scale)
+    points = base.mark_point(filled=True, size=70, opacity=1.0).encode(x=wide)
+    ranges = base.mark_rule(strokeWidth=3).encode(x="low:Q", x2="high:Q")
+    chart = alt.LayerChart(layer=[ranges, points], width=420, height=BAR * len(rows))
+    subtitle = "points: means over the seeds; lines: from the worst to the best seed"
     chart.title = alt.TitleParams(title, subtitle=subtitle, subtitleColor=GREY)
     return themed(chart)

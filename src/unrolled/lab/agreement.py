@@ -144,14 +144,21 @@ class Agreement:
         )
 
 
-def judged(model: Any, pairs: Iterable[Pair], tell: Any = lambda _: None) -> Agreement:
-    """Score both sentences of every pair."""
+def judged(
+    model: Any, pairs: Iterable[Pair], tell: Any = lambda _: None, *, known: bool = False
+) -> Agreement:
+    """Score both sentences of every pair; with `known` only of those whose forms the model knows.
+
+    Between two forms that it does not know a model cannot choose, and a form it knows loses to one
+    that it does not: “unknown” is a frequent word.
+    """
     if not isinstance(model, LanguageModel):
         raise ConfigError(
             f"the model is of task {model.settings.task!r}, but pairs are judged by a language "
             "model: lm, window or ngram."
         )
-    waiting, kept, right = iter(pairs), [], []
+    waiting = (pair for pair in pairs if not known or forms_known(model, pair))
+    kept, right = list[Pair](), list[bool]()
     while block := list(islice(waiting, AT_ONCE)):
         good, bad = (
             [score.log_probability for score in model.score(texts)]
@@ -161,8 +168,15 @@ def judged(model: Any, pairs: Iterable[Pair], tell: Any = lambda _: None) -> Agr
         kept += block
         tell(f"agreement: {len(kept):,} pairs")
     if not kept:
-        raise ConfigError("the file holds no pairs.")
+        lacks = "no pairs whose forms the model knows" if known else "no pairs"
+        raise ConfigError(f"the file holds {lacks}.")
     return Agreement(list(_shares(kept, np.array(right, dtype=np.float64))))
+
+
+def forms_known(model: LanguageModel, pair: Pair) -> bool:
+    """Whether all tokens that only one of the sentences has are in the vocabulary."""
+    good, bad = ({*model.encoder.split(text)} for text in (pair.good, pair.bad))
+    return all(token in model.encoder.vocabulary for token in good ^ bad)
 
 
 def _shares(pairs: Sequence[Pair], right: Any) -> Iterator[Share]:

@@ -191,13 +191,15 @@ def tried(model: nn.Module, make: Any, distances: Sequence[int], *, seed: int) -
     return found
 
 
-def ngram_tried(make: Any, distances: Sequence[int], *, longest: int, seed: int) -> list[float]:
+def ngram_tried(
+    make: Any, distances: Sequence[int], *, longest: int, seed: int, shortest: int = 2
+) -> list[float]:
     """The same by counting what was asked after the last few symbols."""
     random = np.random.default_rng(seed)
     counts: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     every: Counter[int] = Counter()
     for _ in range(100):
-        examples = make(random, random.integers(2, longest + 1, size=64))
+        examples = make(random, random.integers(shortest, longest + 1, size=64))
         for gram, answer in _grams(examples):
             counts[gram][answer] += 1
             every[answer] += 1

@@ -4,28 +4,22 @@ Nothing here imports torch: the list and its help must be quick. A study imports
 it is run, and gives back something that can be shown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field
 
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
-
-Tell = Callable[[str], None]  # is told of every part that is done
-
-
-class Study(NamedTuple):
-    """One study."""
-
-    help: str
-    options: type[Section]
-    run: Callable[[Any, Tell], Shown]
-
-
-SEED = Field(1, ge=0, lt=2**63, description="Where chance begins.")
+from unrolled.lab.study import SEED, Study, Tell, three_seeds
+from unrolled.lab.tagged_options import (
+    DirectionOptions,
+    PaddingOptions,
+    run_directions,
+    run_padding,
+)
 
 
 class EquationOptions(Section):
@@ -109,15 +103,24 @@ class MemoryOptions(Section):
     task: Literal["copy", "adding", "agreement"] = Field(
         "copy", description="copy, adding or agreement."
     )
-    longest: int = Field(100, ge=2, le=200, description="Steps to remember at most.")
+    longest: int = Field(100, ge=5, le=200, description="Steps to remember at most.")
+    apart: bool = Field(
+        False, description="Learn every distance by itself, without shorter sequences."
+    )
     full: bool = Field(False, description="Three seeds and more updates, as in docs/lab.md.")
     seed: int = SEED
 
 
 def _memory(options: MemoryOptions, tell: Tell) -> Shown:
     from unrolled.lab.memory import memory
+    from unrolled.lab.memory_apart import DISTANCES, memory_apart
 
-    seeds = (options.seed, options.seed + 1, options.seed + 2) if options.full else (options.seed,)
+    seeds = three_seeds(options.seed) if options.full else (options.seed,)
+    if options.apart:
+        distances = [d for d in DISTANCES if d <= options.longest]
+        few = sorted({distances[len(distances) // 2 - 1], distances[-1]})
+        chosen = distances if options.full else few
+        return memory_apart(options.task, distances=chosen, seeds=seeds, tell=tell)
     updates = 1000 if options.full else 400
     return memory(options.task, longest=options.longest, updates=updates, seeds=seeds, tell=tell)
 
@@ -189,6 +192,9 @@ class AgreementOptions(Section):
     file: str = Field(description="Minimal pairs: two or four columns, or NAME.text by NAME.gold.")
     encoding: str = Field("utf-8", description="The file's encoding.")
     limit: int | None = Field(None, ge=1, description="Pairs to read at most.")
+    known: bool = Field(
+        False, description="Leave out pairs that differ in a word the model does not know."
+    )
 
 
 def _agreement(options: AgreementOptions, tell: Tell) -> Shown:
@@ -196,7 +202,8 @@ def _agreement(options: AgreementOptions, tell: Tell) -> Shown:
     from unrolled.tasks.folder import load
 
     pairs = read_pairs(options.file, encoding=options.encoding)
-    return judged(load(options.model), islice(pairs, options.limit), tell)
+    model = load(options.model)
+    return judged(model, islice(pairs, options.limit), tell, known=options.known)
 
 
 STUDIES: Mapping[str, Study] = {
@@ -236,6 +243,10 @@ STUDIES: Mapping[str, Study] = {
         "Depth, width, dropout and the gap between training and held-out loss.",
         DepthOptions,
         _depth,
+    ),
+    "directions": Study("One direction against two, on tagging.", DirectionOptions, run_directions),
+    "padding": Study(
+        "What padding does to quality where nobody masks it.", PaddingOptions, run_padding
     ),
     "agreement": Study(
         "Minimal pairs by any language model, with intervals, by template and attractors.",

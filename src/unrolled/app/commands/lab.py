@@ -12,7 +12,8 @@ from unrolled.app.options import Json, Out, chosen, parameters
 from unrolled.app.output import note, print_json, print_shown
 from unrolled.app.progress import PATIENCE, busy
 from unrolled.errors import NumericError
-from unrolled.lab.studies import STUDIES, Study
+from unrolled.lab.studies import STUDIES
+from unrolled.lab.study import Study
 
 if TYPE_CHECKING:
     from unrolled.evaluate.shown import Shown
