@@ -124,6 +124,7 @@ class TreeTrain(TrainSettings):
         "adagrad", description="What turns gradients into steps."
     )
     learning_rate: float = Field(0.05, gt=0.0)  # where nobody says, as suits the composition
+    epochs: int = Field(8, ge=1)
     clip: float = Field(5.0, gt=0.0)
     holdout: float = Field(0.1, gt=0.0, lt=1.0)
 
