@@ -64,27 +64,36 @@ class TreeBackward : TreeRun<T, Node> {
     UNROLLED_FLAT void run_share(int share) {
         T* products = products_.slice(share, rows_at_once * size_t(C_) * L);
         for (int64_t level = plan_.levels() - 1; level >= 0; --level)
-            for (int kind = 0; kind < unrolled::kinds; ++kind)
-                Base::each_block(plan_.nodes(share, level, kind), [&](const int64_t* nodes, int count) {
-                    run_block(nodes, count, kind, products);
-                });
+            Base::each_block(plan_.nodes(share, level),
+                             [&](const int64_t* nodes, int count) { run_block(nodes, count, products); });
     }
 
-    void run_block(const int64_t* nodes, int count, int kind, T* products) const {
+    void run_block(const int64_t* nodes, int count, T* products) const {
         const T* rows[rows_at_once];
         for (int i = 0; i < count; ++i) {
             back_through(nodes[i]);
             rows[i] = dsums(nodes[i]);
         }
-        if (!kind) return;
-        int first = kind & left_is_inner ? 0 : H_ / L;  // vectors: that in the middle may belong to both
-        int last = kind & right_is_inner ? C_ : vectors(H_, L);
-        size_t stride = size_t(last - first) * L;
+        for (int side : {0, 1}) {
+            TreePlan::Part part = plan_.with_inner(nodes, count, side);
+            const T* product = multiply_back(rows + part.first, part.last - part.first, side, products);
+            for (int i = part.first; i < part.last; ++i, product += side_stride(side))
+                hand_down(2 * nodes[i] + side, product);
+        }
+    }
+
+    // The vectors of one side's units among those of both: that in the middle may belong to both.
+    int first_column(int side) const { return side ? H_ / L : 0; }
+    int last_column(int side) const { return side ? C_ : vectors(H_, L); }
+    size_t side_stride(int side) const { return size_t(last_column(side) - first_column(side)) * L; }
+
+    // Gradients of sums times the weights of one side: where the first row of H begins.
+    const T* multiply_back(const T* const* rows, int count, int side, T* products) const {
+        size_t stride = side_stride(side);
+        int first = first_column(side);
         std::fill(products, products + count * stride, T(0));
-        add_product(rows, count, weights(), 0, G_, first, last, products, stride);
-        for (int i = 0; i < count; ++i)
-            for (int side : {0, 1})
-                if (kind >> side & 1) hand_down(2 * nodes[i] + side, products + i * stride + side * H_ - first * L);
+        add_product(rows, count, weights(), 0, G_, first, last_column(side), products, stride);
+        return products + side * H_ - first * L;
     }
 
     void back_through(int64_t node) const {
@@ -146,12 +155,9 @@ class TreeBackward : TreeRun<T, Node> {
             T* products = products_.slice(omp_get_thread_num(), rows_at_once * size_t(C_) * L);
             const T* rows[rows_at_once];
             for (int i = 0; i < count; ++i) rows[i] = this->side_row(by_words_, side, first + i);
-            int begin = side ? H_ / L : 0, end = side ? C_ : vectors(H_, L);
-            size_t stride = size_t(end - begin) * L;
-            std::fill(products, products + count * stride, T(0));
-            add_product(rows, count, weights(), 0, G_, begin, end, products, stride);
-            for (int i = 0; i < count; ++i)
-                add(products + i * stride + side * H_ - begin * L, call_.dwords + words[i] * S_, H_);
+            const T* product = multiply_back(rows, count, side, products);
+            for (int i = 0; i < count; ++i, product += side_stride(side))
+                add(product, call_.dwords + words[i] * S_, H_);
         });
     }
 

@@ -15,8 +15,6 @@
 
 namespace UNROLLED_ISA {
 
-using unrolled::left_is_inner;
-using unrolled::right_is_inner;
 using unrolled::TreeCall;
 using unrolled::TreePlan;
 
@@ -36,7 +34,7 @@ class TreeRun {
     const T* word_h(int64_t word) const { return call_.words + word * S_; }
     const T* word_c(int64_t word) const { return call_.words + word * S_ + H_; }
 
-    // Each(nodes, count) for some nodes of a kind at a time.
+    // Each(nodes, count) for some nodes at a time.
     template <class Each>
     static void each_block(TreePlan::Range range, Each each) {
         for (const int64_t* node = range.first; node < range.last; node += rows_at_once)
@@ -135,32 +133,30 @@ class TreeForward : TreeRun<T, Node> {
     UNROLLED_FLAT void run_share(int share) {
         T* sums = sums_.slice(share, block_size());
         for (int64_t level = 0; level < plan_.levels(); ++level)
-            for (int kind = 0; kind < unrolled::kinds; ++kind)
-                Base::each_block(plan_.nodes(share, level, kind), [&](const int64_t* nodes, int count) {
-                    run_block(nodes, count, kind, sums);
-                });
+            Base::each_block(plan_.nodes(share, level),
+                             [&](const int64_t* nodes, int count) { run_block(nodes, count, sums); });
     }
 
-    void run_block(const int64_t* nodes, int count, int kind, T* sums) const {
+    void run_block(const int64_t* nodes, int count, T* sums) const {
         const T* rows[rows_at_once];
-        int from = kind & left_is_inner ? 0 : H_;
-        for (int i = 0; i < count; ++i) {
-            begin(nodes[i], kind, sums + i * stride_);
-            rows[i] = call_.h + 2 * nodes[i] * H_ + from;  // the children's vectors lie side by side
+        for (int i = 0; i < count; ++i) begin(nodes[i], sums + i * stride_);
+        for (int side : {0, 1}) {
+            TreePlan::Part part = plan_.with_inner(nodes, count, side);
+            for (int i = part.first; i < part.last; ++i) rows[i] = call_.h + (2 * nodes[i] + side) * H_;
+            add_product(rows + part.first, part.last - part.first, weights(), side * H_, H_, 0, V_,
+                        sums + part.first * stride_, stride_);
         }
-        int K = (kind & right_is_inner ? 2 * H_ : H_) - from;
-        if (kind) add_product(rows, count, weights(), from, K, 0, V_, sums, stride_);
         for (int i = 0; i < count; ++i) finish(nodes[i], sums + i * stride_);
     }
 
-    const T* projection(int64_t place) const {
-        return this->side_row(projections_, int(place % 2), plan_.slot_at(place));
+    const T* projection(int64_t node, int side) const {
+        if (plan_.has_inner(node, side)) return nullptr;
+        return this->side_row(projections_, side, plan_.slot_at(2 * node + side));
     }
 
     // The bias, and what children that are leaves bring.
-    void begin(int64_t node, int kind, T* sums) const {
-        const T* left = kind & left_is_inner ? nullptr : projection(2 * node);
-        const T* right = kind & right_is_inner ? nullptr : projection(2 * node + 1);
+    void begin(int64_t node, T* sums) const {
+        const T *left = projection(node, 0), *right = projection(node, 1);
         for (int u = 0; u < V_ * L; u += L) {
             Vec<T> sum = load(bias_.data() + u);
             if (left) sum += load(left + u);

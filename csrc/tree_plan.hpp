@@ -15,8 +15,10 @@ inline void require_layout(bool holds) {
     if (!holds) throw std::invalid_argument("the forest is not one that trees were laid out as");
 }
 
-// Which children of a node are inner nodes: their products differ.
-constexpr int left_is_inner = 1, right_is_inner = 2, kinds = 4;
+// Which children of a node are inner nodes, none, left, both or right: in this order those that have one on a
+// side lie together.
+constexpr int kinds = 4;
+constexpr int kind_of(bool left, bool right) { return right ? (left ? 2 : 3) : left; }
 
 class TreePlan {
    public:
@@ -43,10 +45,24 @@ class TreePlan {
         const int64_t* last;
     };
 
-    // The inner nodes of one share, level and kind.
-    Range nodes(int share, int64_t level, int kind) const {
-        const int64_t* begin = &begins_[(share * levels_ + level) * kinds + kind];
-        return {order_.data() + begin[0], order_.data() + begin[1]};
+    // The inner nodes of one share and level, by kind.
+    Range nodes(int share, int64_t level) const {
+        const int64_t* begin = &begins_[(share * levels_ + level) * kinds];
+        return {order_.data() + begin[0], order_.data() + begin[kinds]};
+    }
+
+    bool has_inner(int64_t node, int side) const { return at_[2 * node + side] >= 0; }
+
+    // Of some nodes in their order, the first that has an inner child on a side, and the end of those.
+    struct Part {
+        int first;
+        int last;
+    };
+    Part with_inner(const int64_t* nodes, int count, int side) const {
+        int first = 0, last = count;
+        while (first < count && !has_inner(nodes[first], side)) ++first;
+        while (last > first && !has_inner(nodes[last - 1], side)) --last;
+        return {first, last};
     }
 
     // The leaves that have one word.
@@ -95,10 +111,11 @@ class TreePlan {
                                (at_[child] < 0 || level_[at_[child]] < level_[j]));
     }
 
-    // The largest tree to the share with the fewest nodes, and so on.
+    // The largest tree to the share with the least to do, and so on.
     void split_trees(const TreeLayout& l) {
         std::vector<int64_t> sizes(l.B), order(l.B), load(shares_);
-        for (int64_t place : inner_) ++sizes[tree_[place]];
+        for (int64_t j = 0; j < l.M; ++j)  // a product takes longer than what a node does with it
+            sizes[tree_[inner_[j]]] += 1 + 4 * (has_inner(j, 0) + has_inner(j, 1));
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return sizes[a] > sizes[b]; });
         share_.resize(l.B);
@@ -113,7 +130,7 @@ class TreePlan {
         std::vector<int64_t> keys(l.M);
         begins_.assign(shares_ * levels_ * kinds + 1, 0);
         for (int64_t j = 0; j < l.M; ++j) {
-            int kind = (at_[2 * j] >= 0 ? left_is_inner : 0) | (at_[2 * j + 1] >= 0 ? right_is_inner : 0);
+            int kind = kind_of(has_inner(j, 0), has_inner(j, 1));
             keys[j] = (share_[tree_[inner_[j]]] * levels_ + level_[j]) * kinds + kind;
         }
         counting_sort(keys, begins_, order_);
