@@ -118,7 +118,7 @@ def test_refused_where_rows_and_words_differ():
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("subwords")
     (path / "t").write_text("the walker walked while talkers talked\n" * 20)
-    settings = {"model.subwords": True, "model.embedding_size": 6, "model.buckets": 1000}
+    settings = {"model.subwords": True, "model.embedding_size": 6}
     unrolled.train("embed", train=path / "t", out=path / "m", settings=settings, epochs=3)
     return path / "m"
 
@@ -216,6 +216,7 @@ def test_what_suits_the_objective_is_chosen_and_written_down():
     for objective, suits in SUITS.items():
         settings = settings_for(EmbedRun, overrides={"model.objective": objective})
         assert suits.items() <= settings.train.model_dump().items()
+        assert settings.train.batch_tokens == 100_000
         assert f"learning_rate = {suits['learning_rate']}" in to_toml(settings)
     given = settings_for(EmbedRun, overrides={"train.learning_rate": 0.3})
     assert given.train.learning_rate == 0.3

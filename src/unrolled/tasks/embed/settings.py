@@ -10,8 +10,10 @@ from unrolled.errors import ConfigError
 
 SUITS: Mapping[str, Mapping[str, Any]] = {  # what 0 stands for
     "skip-gram": {"learning_rate": 0.04, "block": 32, "shared_negatives": 32},
-    "cbow": {"learning_rate": 0.05, "block": 16, "shared_negatives": 16},
+    "cbow": {"learning_rate": 0.06, "block": 16, "shared_negatives": 32},
 }
+WITH_SUBWORDS = {"batch_tokens": 400_000, "block": 32}  # more rows to sum, and to read again
+WITHOUT = {"batch_tokens": 100_000}
 OTHERWISE = {"learning_rate": 0.05, "block": 16, "shared_negatives": 16}
 WITHOUT_EFFECT = ("weight_decay", "clip", "steps", "holdout", "early_stop", "patience")
 
@@ -82,10 +84,10 @@ class EmbedTrain(TrainSettings):
     )
     epochs: int = Field(5, ge=1, description="How often the data are read.")
     batch_tokens: int = Field(
-        100_000,
-        ge=1,
+        0,
+        ge=0,
         le=100_000_000,
-        description="Words after which the threads' changes are summed.",
+        description="Words after which the threads' changes are summed; 0: as suits the model.",
     )
     negatives: int = Field(
         5, ge=1, le=1000, description="Negatives a pair; 5 to 20 for small texts, 2 to 5 for large."
@@ -139,7 +141,10 @@ class EmbedRun(RunSettings):
 
     @model_validator(mode="after")
     def _as_suits_the_objective(self) -> Self:
-        suits = SUITS.get(self.model.objective, OTHERWISE)
+        suits = {
+            **SUITS.get(self.model.objective, OTHERWISE),
+            **(WITH_SUBWORDS if self.model.subwords else WITHOUT),
+        }
         chosen = {name: value for name, value in suits.items() if not getattr(self.train, name)}
         given = self.train.model_fields_set
         self.__dict__["train"] = self.train.model_copy(update=chosen)
