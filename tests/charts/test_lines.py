@@ -75,7 +75,7 @@ def test_lengths_that_cannot_be_drawn_are_refused():
         length_curve([1], {"a": [1.0]}, y_title="y", intervals={"b": [(0, 1)]})
     with pytest.raises(NumericError, match=r"values of a\[0\] is nan"):
         length_curve([1], {"a": [math.nan]}, y_title="y")
-    with pytest.raises(ConfigError, match="there are 0 lines, but a picture holds 1 to 7"):
+    with pytest.raises(ConfigError, match="there are 0 lines, but a picture holds 1 to 8"):
         length_curve([1], {}, y_title="y")
     with pytest.raises(ConfigError, match="lengths is empty, but a line needs at least 1 value"):
         length_curve([], {"a": []}, y_title="y")

@@ -67,6 +67,20 @@ def test_two_beginnings_find_what_greedy_search_misses():
     assert math.exp(best.log_probability) == pytest.approx(0.4 * 0.9, rel=1e-6)
 
 
+@pytest.mark.row("R12")
+def test_a_wider_beam_finds_higher_scores_on_average_and_not_every_time():
+    """Against exhaustive search, which no width passes."""
+    found = {width: [] for width in (1, 2, 4)}
+    for seed in range(60):
+        for width, scores in found.items():
+            best = search(Hashed(5, seed=seed), [2], [5], width=width, alpha=0.0, stop="limit")
+            scores.append(best[0][0].score)
+    one, two, four = (torch.tensor(scores) for scores in found.values())
+    assert one.mean() < two.mean() < four.mean()
+    assert (four > one).any()
+    assert (two < one).any()  # a wider beam can drop what a narrow one would have come to
+
+
 @pytest.mark.row("M1")
 @pytest.mark.parametrize("stop", [*STOPS, "ahead"])
 @pytest.mark.parametrize("alpha", ALPHAS)

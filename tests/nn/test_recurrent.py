@@ -1,5 +1,6 @@
 """Recurrent: time, layers, directions and carried states."""
 
+import time
 from copy import deepcopy
 
 import pytest
@@ -170,3 +171,20 @@ def test_a_weight_may_be_a_function_of_other_parameters(cell):
     assert_close(got, expected)
     got.sin().sum().backward()
     assert all(bool(p.grad.any()) for p in net.parameters())
+
+
+@pytest.mark.row("R7")
+def test_steps_wait_for_each_other_and_rows_do_not():
+    """The same 1,024 inputs as one long row take many times as long as side by side."""
+
+    def seconds(B, T):
+        x, taken = torch.randn(B, T, 32), []
+        for _ in range(5):
+            begin = time.perf_counter()
+            stack(x)
+            taken.append(time.perf_counter() - begin)
+        return min(taken)
+
+    stack = Recurrent(32, 256, cell=LSTMCell())
+    with torch.no_grad():
+        assert seconds(1, 1024) > 1.5 * seconds(128, 8)

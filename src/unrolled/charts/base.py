@@ -20,6 +20,7 @@ SANS = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 PALE, BLUE, ORANGE, GREY = "#A9CCE3", "#0072B2", "#D55E00", "#595959"  # apart for colour-blind eyes
 GREEN, PINK, SKY, GOLD = "#009E73", "#CC79A7", "#56B4E9", "#E69F00"  # so are these
+BLACK = "#1A1A1A"
 
 CURVE_WIDTH, CURVE_HEIGHT = 640, 320  # pixels
 STEP_AXIS = {"grid": False, "format": ",d", "tickMinStep": 1, "tickCount": 8, "labelFlush": False}

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unrolled.charts.base import (
+    BLACK,
     BLUE,
     CURVE_HEIGHT,
     CURVE_WIDTH,
@@ -27,8 +28,17 @@ from unrolled.errors import ConfigError
 if TYPE_CHECKING:
     import altair as alt
 
-COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, GOLD, GREY)
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, GOLD, GREY, BLACK)
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
 PANEL = 210  # pixels
 Rows = list[dict[str, Any]]
 

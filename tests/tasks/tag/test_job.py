@@ -95,6 +95,7 @@ def test_without_dev_data_some_sentences_are_held_out(run_tag):
     assert saved_reports(out)["dev"].scores[0].signature.startswith("examples:3|")
 
 
+@pytest.mark.row("J3")
 def test_an_adjective_a_noun_and_a_verb_are_told_apart_by_their_place():
     torch.manual_seed(1)
     job = small_job(back_lines(240), train__epochs=5)
