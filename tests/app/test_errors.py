@@ -65,7 +65,7 @@ CASES = [  # arguments, exit code, what stderr says; M is a model folder
     (
         "train taag --train ok.txt --out new",
         2,
-        r"task is 'taag', but must be one of classify, .*, tag, translate, window",
+        r"task is 'taag', but must be one of classify, .*, tag, translate, tree, window",
     ),
     (OK + "--set model.hiden_size=9", 2, r"Did you mean 'hidden_size'\?"),
     (
