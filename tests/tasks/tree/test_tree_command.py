@@ -129,3 +129,14 @@ def test_from_python(trained):
     assert (one.label in ("0", "1"), one.probability >= 0.5) == (True, True)
     with pytest.raises(TypeError, match="must be a string"):
         model.predict([3])
+
+
+def test_a_text_in_brackets_that_is_no_tree_is_still_near_to_something(trained, tmp_path, capsys):
+    (tmp_path / "among.txt").write_text("(good)\n(1 (1 good) (1 film))\n\ngood film\n")
+    asked = [str(trained / "model"), "good film", f"--among={tmp_path / 'among.txt'}"]
+    assert main(["similar", *asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["similar"]
+    assert sorted(each["line"] for each in found) == [1, 2, 4]
+    assert [each["line"] for each in found[:2]] == [2, 4]  # the same tree
+    assert main(["trace", str(trained / "model"), "(good)", "--json"]) == 3
+    assert "<text>, line 1, column 1: the node with label 'good'" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unrolled.errors import DataError, shown
 from unrolled.nn.trees import Tree, tree
-from unrolled.tasks.tree.settings import TreeData, TreeRun
+from unrolled.tasks.tree.settings import RATES, SMALL_RATE, TreeData, TreeRun
 from unrolled.text.brackets import read_tree, read_trees, written
 from unrolled.text.formats import HEAD, recognise
 from unrolled.text.holdout import cut_last, draw_stratified
@@ -286,7 +286,11 @@ def settled(settings: TreeRun, train: Trees) -> TreeRun:
     if data.label_count is None and (count := _range(train)) is not None:
         data = data.model_copy(update={"label_count": count})
     chosen = model.model_copy(update=update) if update else model
-    return settings.model_copy(update={"model": chosen, "data": data})
+    train_settings = settings.train
+    if not {"train.learning_rate", "train.optimizer"} & settings.given():
+        rate = RATES.get(model.composition, SMALL_RATE)
+        train_settings = train_settings.model_copy(update={"learning_rate": rate})
+    return settings.model_copy(update={"model": chosen, "data": data, "train": train_settings})
 
 
 def _range(train: Trees) -> int | None:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, DataError
 from unrolled.nn.trees import Tree, forest
 from unrolled.tasks.shared.label_baselines import Baselines
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
@@ -131,7 +131,7 @@ class TreeModel(NetworkModel):
     def _traced(self, blocks: Blocks, options: Any, source: Path | str) -> Iterator[TracedTree]:
         for block in blocks:
             for row, given in enumerate(block, 1):
-                (found,) = self.read([self.tree_of(given.text, source=source)])
+                (found,) = self.read([self.tree_of(given.text)])
                 yield TracedTree(found, row)
 
     def tree_of(self, text: str, *, source: Path | str = "<text>") -> WordTree:
@@ -140,6 +140,13 @@ class TreeModel(NetworkModel):
         if plain.startswith("(") and plain.endswith(")"):
             return read_tree(plain, source=source)
         return self.maker(source).tree(plain, None, 1)
+
+    def _tree_or_words(self, text: str) -> WordTree:
+        """The same; a text in brackets that is no tree is its words."""
+        try:
+            return self.tree_of(text)
+        except DataError:
+            return self.maker().tree(text, None, 1)
 
     def maker(self, source: Path | str = "<text>") -> TreeMaker:
         """What makes trees of texts: of a model of given trees, folds from the right."""
@@ -153,7 +160,7 @@ class TreeModel(NetworkModel):
 
     def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """What the softmax would see of sentences (N, H)."""
-        found = self.read([self.tree_of(text) for text in texts])
+        found = self.read([self._tree_or_words(text) for text in texts])
         size = self.network.composition.hidden_size
         return np.array([each.vector for each in found], np.float32).reshape(-1, size)
 

@@ -127,7 +127,7 @@ class TreeNetwork(nn.Module):
         return Reading(vectors, self._pooled(trees, vectors), errors)
 
     def _dropped(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.settings.dropout, self.training)
+        return functional.dropout(x, self.settings.dropped, self.training)
 
     def _pooled(self, trees: Forest, vectors: Tensor) -> Tensor:
         """One vector a tree (B, H)."""

@@ -11,6 +11,10 @@ from unrolled.errors import ConfigError
 NODES = {  # how many numbers a node has where nobody says
     **{"treelstm": 150, "childsum": 150, "rntn": 30, "rnn": 50, "mvrnn": 25, "autoencoder": 50},
 }
+DROPOUT = {"treelstm": 0.5, "childsum": 0.5}  # of large nodes
+SMALL_DROPOUT = 0.1  # of the others
+RATES = {"treelstm": 0.05, "childsum": 0.05}
+SMALL_RATE = 0.01  # beyond which a tensor's steps lead too far
 WORDS = {"treelstm": 300, "childsum": 300}  # and a word, where it is not as large as a node
 
 
@@ -19,14 +23,13 @@ class TreeData(LabelledTexts):
 
     neutral: int | None = Field(
         None,
-        description="Labels below it are negative, above it positive; trees of the label itself "
-        "are left out, and its nodes not learned from.",
+        description="Labels below it are negative, above it positive; it itself is no label.",
     )
     label_count: int | None = Field(
         None,
         ge=2,
         le=10_000,
-        description="How many labels there are where they are numbers from 0; others are refused.",
+        description="How many labels there are, as numbers from 0; others are refused.",
     )
 
 
@@ -46,13 +49,11 @@ class TreeSettings(Section):
     )
     tree: Literal["given", "right", "left", "balanced", "greedy"] | None = Field(
         None,
-        description="Where trees come from: the data, a fold of the words, or the pairs with the "
-        "least error of an autoencoder; left out, the data tell.",
+        description="Where trees come from: data, a fold, or an autoencoder; else the data tell.",
     )
     labels: Literal["nodes", "root", "sentence"] | None = Field(
         None,
-        description="What is learned: the labels of all nodes, the root's alone, or the root's at "
-        "every node; left out, the data tell.",
+        description="Whose labels are learned: all nodes', the root's, or the root's everywhere.",
     )
     pooling: Literal["root", "mean"] = Field(
         "root", description="What stands for a sentence: its root, or the mean of all nodes."
@@ -66,8 +67,11 @@ class TreeSettings(Section):
     alpha: float = Field(
         0.2, ge=0.0, le=1.0, description="Share of an autoencoder's error in what is learned."
     )
-    dropout: float = Field(
-        0.5, ge=0.0, lt=1.0, description="Share of the numbers that are left out in training."
+    dropout: float | None = Field(
+        None,
+        ge=0.0,
+        lt=1.0,
+        description="Share of numbers left out in training; left out, as suits the composition.",
     )
     word_dropout: float = Field(
         1.0,
@@ -100,6 +104,12 @@ class TreeSettings(Section):
         return self.hidden_size or NODES[self.composition]
 
     @property
+    def dropped(self) -> float:
+        """Share of the numbers that are left out in training."""
+        own = DROPOUT.get(self.composition, SMALL_DROPOUT)
+        return own if self.dropout is None else self.dropout
+
+    @property
     def is_binary(self) -> bool:
         """Whether every inner node must have two children."""
         return self.composition != "childsum"
@@ -113,7 +123,8 @@ class TreeTrain(TrainSettings):
     optimizer: Literal["sgd", "adam", "adamw", "adagrad"] = Field(
         "adagrad", description="What turns gradients into steps."
     )
-    learning_rate: float = Field(0.05, gt=0.0)
+    learning_rate: float = Field(0.05, gt=0.0)  # where nobody says, as suits the composition
+    epochs: int = Field(8, ge=1)
     clip: float = Field(5.0, gt=0.0)
     holdout: float = Field(0.1, gt=0.0, lt=1.0)
 
