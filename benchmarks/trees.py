@@ -234,9 +234,7 @@ def compared(
 ) -> None:
     """A table over batches; flops: of an inner node in all."""
     inner = statistics.mean(int((each.tree.word < 0).sum()) for each in data)
-    print(
-        "| batch | per node | level-wise | compiled | level-wise | compiled | share of the product |"
-    )
+    print("| batch | per node | level-wise | compiled | level-wise | compiled | share |")
     print("|---|---|---|---|---|---|---|")
     for batch in BATCHES:
         peak = machine()
@@ -251,7 +249,8 @@ def compared(
         level, ours = found["level-wise"], found["compiled"]
         share = ours * inner * flops / 1e9 / max(peak.values())
         print(
-            f"| {batch} | {peer:,.0f} | {level:,.0f} | {ours:,.0f} | {level / peer:.1f}× | {ours / peer:.1f}× | {share:.0%} |",
+            f"| {batch} | {peer:,.0f} | {level:,.0f} | {ours:,.0f} | {level / peer:.1f}× "
+            f"| {ours / peer:.1f}× | {share:.0%} |",
             flush=True,
         )
 
@@ -304,7 +303,8 @@ def greedy_table(data: Sequence[Labelled], V: int, options: argparse.Namespace) 
 
     print("\nGreedy autoencoder, 100 dimensions, sentences a second\n")
     print(
-        "| batch | sentence by sentence | batched | compiled | batched | compiled |\n|---|---|---|---|---|---|"
+        "| batch | sentence by sentence | batched | compiled | batched | compiled |\n"
+        "|---|---|---|---|---|---|"
     )
     for batch in BATCHES:
         ways = {
@@ -317,38 +317,26 @@ def greedy_table(data: Sequence[Labelled], V: int, options: argparse.Namespace) 
         peer = max(found["naive, 1"], found["naive, 2"])
         level, fast = found["batched"], found["compiled"]
         print(
-            f"| {batch} | {peer:,.0f} | {level:,.0f} | {fast:,.0f} | {level / peer:.1f}× | {fast / peer:.1f}× |",
+            f"| {batch} | {peer:,.0f} | {level:,.0f} | {fast:,.0f} | {level / peer:.1f}× "
+            f"| {fast / peer:.1f}× |",
             flush=True,
         )
 
 
-def built(words: np.ndarray, depth: str) -> Labelled:
-    """A tree of these words that is a chain, as flat as can be, or between."""
-    row = [(at, at + 1) for at in range(len(words))]
-    n = len(words)
-    parent, word = [], []
-    ends: list[int] = []
-
-    def merge_all(spans: list[int]) -> None:
-        while len(spans) > 1:
-            if depth == "chain":
-                spans[:2] = [join(spans[0], spans[1])]
-            else:
-                spans[:] = [
-                    join(*spans[k : k + 2]) if k + 1 < len(spans) else spans[k]
-                    for k in range(0, len(spans), 2)
-                ]
-
-    children: dict[int, tuple[int, int]] = {}
-
-    def join(left: int, right: int) -> int:
-        node = n + len(children)
-        children[node] = (left, right)
-        return node
-
-    spans = list(range(n))
-    merge_all(spans)
-    order, stack = [], [spans[0]]
+def built(words: np.ndarray, *, chain: bool) -> Labelled:
+    """A tree of these words: a chain from the left, or as flat as can be."""
+    children: dict[int, list[int]] = {}
+    row = [*range(len(words))]
+    while len(row) > 1:
+        pairs = [row[:2]] if chain else [row[k : k + 2] for k in range(0, len(row), 2)]
+        rest = row[2:] if chain else []
+        row = []
+        for pair in pairs:
+            row.append(len(words) + len(children) if len(pair) == 2 else pair[0])
+            if len(pair) == 2:
+                children[row[-1]] = pair
+        row += rest
+    order, stack = [], row
     while stack:
         node = stack.pop()
         order.append(node)
@@ -358,9 +346,8 @@ def built(words: np.ndarray, depth: str) -> Labelled:
     for node, below in children.items():
         for child in below:
             parent[number[child]] = number[node]
-    word = [int(words[node]) if node < n else -1 for node in reversed(order)]
-    del row, ends
-    return Labelled(tree(parent, word), np.zeros(len(order), np.int64))
+    ids = [int(words[node]) if node < len(words) else -1 for node in reversed(order)]
+    return Labelled(tree(parent, ids), np.zeros(len(order), np.int64))
 
 
 def depth_table(data: Sequence[Labelled], V: int, options: argparse.Namespace) -> None:
@@ -373,9 +360,9 @@ def depth_table(data: Sequence[Labelled], V: int, options: argparse.Namespace) -
         + " | ".join(f"batch {batch}" for batch in (1, *BATCHES))
         + " |\n|---|---|---|---|---|"
     )
-    for depth in ("flat", "chain"):
+    for chain in (False, True):
         for words in (10, 20, 40, 80):
-            trees = [built(rng.integers(0, V, words), depth) for _ in range(800)]
+            trees = [built(rng.integers(0, V, words), chain=chain) for _ in range(800)]
             step = on_threads(trains(Network(TreeLSTM(150, 150), V), by_node=False), 2)
             cells = []
             for batch in (1, *BATCHES):
@@ -384,7 +371,7 @@ def depth_table(data: Sequence[Labelled], V: int, options: argparse.Namespace) -
                     rate(step, trees, batch, options.seconds / 3) for _ in range(options.rounds)
                 )
                 cells.append(f"{1e6 / speed / (2 * words - 1):.2f}")
-            name = "as flat as can be" if depth == "flat" else "chains"
+            name = "chains" if chain else "as flat as can be"
             print(f"| {words} words, {name} | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -409,7 +396,8 @@ def main() -> None:
     data, V = read(options.folder / "train.txt", 4000)
     peak = machine()
     print(
-        f"{len(data):,} trees, {V:,} words; product of 1,024 × 1,024: {peak[1]:.0f} GFLOP/s on one thread, {peak[2]:.0f} on two"
+        f"{len(data):,} trees, {V:,} words; product of 1,024 × 1,024: {peak[1]:.0f} GFLOP/s on one "
+        f"thread, {peak[2]:.0f} on two"
     )
     for name, table in TABLES.items():
         if options.only in (None, name):
