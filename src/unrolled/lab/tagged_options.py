@@ -17,6 +17,7 @@ Column = Annotated[
     Literal["upos", "xpos", "feats"],
     Field(description="Which column of a CoNLL-U file has the tags."),
 ]
+ENCODING = Field("utf-8", description="The files' encoding.")
 MADE_UP = 1000  # sentences
 
 
@@ -26,6 +27,7 @@ class DirectionOptions(Section):
     data: str | None = DATA
     test: str | None = TEST
     column: Column = "upos"
+    encoding: str = ENCODING
     hidden: int = Field(32, ge=1, le=1024, description="Units of a direction.")
     epochs: int = Field(4, ge=1, le=100, description="How often the data are read.")
     seed: int = SEED
@@ -49,6 +51,7 @@ class PaddingOptions(Section):
     data: str | None = DATA
     test: str | None = TEST
     column: Column = "upos"
+    encoding: str = ENCODING
     hidden: int = Field(32, ge=1, le=1024, description="Units of a direction.")
     updates: int = Field(50, ge=1, le=100_000, description="Batches of 32 sentences to learn.")
     seed: int = SEED
@@ -73,7 +76,9 @@ def _tagged(options: DirectionOptions | PaddingOptions) -> Any:
     from unrolled.lab.tagged_text import from_files, made_up
 
     if options.data is not None:
-        return from_files(options.data, options.test, column=options.column)
+        return from_files(
+            options.data, options.test, column=options.column, encoding=options.encoding
+        )
     if options.test is not None:
         raise ConfigError("--test was given but no --data. Give both, or neither.")
     return made_up(MADE_UP, seed=options.seed)

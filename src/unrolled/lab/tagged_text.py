@@ -78,21 +78,23 @@ def _one(draw: np.random.Generator, words: Sequence[str]) -> str:
     return words[int(draw.integers(len(words)))]
 
 
-def from_files(data: Path | str, test: Path | str | None, *, column: str = "upos") -> Tagged:
+def from_files(
+    data: Path | str, test: Path | str | None, *, column: str = "upos", encoding: str = "utf-8"
+) -> Tagged:
     """A user's tagged file; without another to be asked its last fifth is held back."""
-    train: Sequence[TaggedSentence] = _read(data, column)
+    train: Sequence[TaggedSentence] = _read(data, column, encoding)
+    if len(train) < FEWEST:
+        problem = f"has {len(train)} sentences, but a study needs {FEWEST} or more."
+        raise DataError(data, problem)
     if test is None:
-        if len(train) < FEWEST:
-            problem = f"has {len(train)} sentences, but a study needs {FEWEST} or more."
-            raise DataError(data, problem)
         train, asked = cut_last(train, SHARE_TESTED)
     else:
-        asked = _read(test, column)
+        asked = _read(test, column, encoding)
     return Tagged(train, asked, _groups(train, asked))
 
 
-def _read(path: Path | str, column: str) -> list[TaggedSentence]:
-    return read_tagged(read_lines(path), source=path, column=column)
+def _read(path: Path | str, column: str, encoding: str) -> list[TaggedSentence]:
+    return read_tagged(read_lines(path, encoding=encoding), source=path, column=column)
 
 
 def _groups(
