@@ -19,6 +19,7 @@ void bind_chain(nanobind::module_& module);
 void bind_ngram(nanobind::module_& module);
 void bind_words(nanobind::module_& module);
 void bind_embed(nanobind::module_& module);
+void bind_glove(nanobind::module_& module);
 
 namespace unrolled {
 

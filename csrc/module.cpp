@@ -30,4 +30,5 @@ NB_MODULE(_kernels, module) {
     bind_ngram(module);
     bind_words(module);
     bind_embed(module);
+    bind_glove(module);
 }

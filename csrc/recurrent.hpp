@@ -191,6 +191,7 @@ struct NumberKernels {
 };
 
 struct EmbedKernels;
+struct GloveKernels;
 
 struct KernelSet {
     const char* name;
@@ -198,6 +199,7 @@ struct KernelSet {
     NumberKernels<float> float32;
     NumberKernels<double> float64;
     const EmbedKernels* embed;
+    const GloveKernels* glove;
 };
 
 }  // namespace unrolled

@@ -37,6 +37,10 @@ class EmbedNetwork(nn.Module):
         self.output = nn.Parameter(torch.zeros(words, size))
         self.cbow, self.predictor, self.paths = cbow, output, paths
 
+    def vectors(self) -> Tensor:
+        """Of the words: (V, E)."""
+        return self.input.detach()
+
     def loss(self, block: Block, carry: None = None) -> Loss:
         """Summed over the predictions of a block."""
         each = self.losses(block)

@@ -23,9 +23,10 @@ class EmbedTokens(Section):
 class EmbedModelSettings(Section):
     """What is predicted from what, and by which output layer."""
 
-    objective: Literal["skip-gram", "cbow"] = Field(
+    objective: Literal["skip-gram", "cbow", "glove"] = Field(
         "skip-gram",
-        description="Each neighbour from the word, or the word from the mean of its neighbours.",
+        description="Each neighbour from the word, the word from the mean of its neighbours, or "
+        "how often two words come together.",
     )
     output: Literal["negative", "hierarchical", "softmax"] = Field(
         "negative",
@@ -75,6 +76,12 @@ class EmbedTrain(TrainSettings):
         le=64,
         multiple_of=16,
         description="Negatives that a block shares; 16 is faster and a little less accurate.",
+    )
+    x_max: float = Field(
+        100.0, gt=0.0, description="GloVe: pairs that come together so often count in full."
+    )
+    weight_power: float = Field(
+        0.75, gt=0.0, le=1.0, description="GloVe: rarer ones count by their share to this power."
     )
     deterministic: bool = Field(
         True, description="The same bytes every time for a number of threads; else a little faster."

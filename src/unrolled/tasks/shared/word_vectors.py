@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from unrolled.errors import ConfigError, ModelError, not_one_of
 from unrolled.store.files import read_folder
@@ -57,7 +58,7 @@ class WordVectors(VectorTable):
             words, _ = parse_words(files)
         except ValueError as error:
             raise ModelError(folder, f"does not describe word vectors: {error}") from error
-        found = read_tensors(folder / WEIGHTS, None).get(VECTORS)
+        found = _table(read_tensors(folder / WEIGHTS, None))
         if found is None or found.ndim != 2 or len(found) != len(words):
             raise ModelError(folder / WEIGHTS, f"does not hold a vector for each of {len(words)}")
         return cls(words[:limit], found[:limit].numpy())
@@ -182,6 +183,13 @@ def pretrained(
         row for row, word in enumerate(table.words) if most is None or row < most or word in wanted
     ]
     return VectorTable([table.words[row] for row in kept], table.vectors[kept])
+
+
+def _table(tensors: Mapping[str, Tensor]) -> Tensor | None:
+    """The vectors of a model: its one table, or GloVe's two, summed."""
+    if {"word", "context"} <= tensors.keys() and tensors["word"].shape == tensors["context"].shape:
+        return tensors["word"] + tensors["context"]
+    return tensors.get(VECTORS)
 
 
 def _unit(vector: Floats) -> Floats:
