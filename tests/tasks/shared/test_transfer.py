@@ -1,4 +1,4 @@
-"""Word vectors that were learned elsewhere: frozen or trained on, in every task that reads words."""
+"""Word vectors that were learned elsewhere: frozen or trained on, in each task."""
 
 import numpy as np
 import pytest
@@ -73,13 +73,13 @@ def test_vectors_are_kept_when_frozen_and_change_when_not(task, freeze, tmp_path
 
 @every_task
 def test_vectors_of_another_length_are_refused(task, tmp_path, vectors):
-    with pytest.raises(ConfigError, match="is 6, but the vectors have 4 numbers. Set it to 4"):
+    with pytest.raises(ConfigError, match=r"is 6, but the vectors have 4 numbers. Set it to 4"):
         trained(task, tmp_path, settings(task, vectors, **{"model.embedding_size": 6}))
 
 
 @every_task
 def test_vectors_of_words_are_not_for_characters(task, tmp_path, vectors):
-    with pytest.raises(ConfigError, match='vectors of words, but tokens.level is "char"'):
+    with pytest.raises(ConfigError, match=r'vectors of words, but tokens.level is "char"'):
         trained(task, tmp_path, settings(task, vectors, **{"tokens.level": "char"}))
 
 
