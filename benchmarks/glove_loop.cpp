@@ -1,5 +1,7 @@
 // GloVe's published loop, written plainly: threads run over shuffled pairs and write to shared vectors without
-// locks, one pair at a time, AdaGrad for every number. benchmarks/glove.py compiles and runs it beside ours.
+// locks, one pair at a time, AdaGrad for every number.
+//
+//   g++ -std=c++17 -O3 -march=native -pthread benchmarks/glove_loop.cpp -o glove_loop
 //
 //   glove_loop PAIRS VECTORS words size threads epochs rate x_max power seed
 //
