@@ -20,6 +20,7 @@ void bind_ngram(nanobind::module_& module);
 void bind_words(nanobind::module_& module);
 void bind_embed(nanobind::module_& module);
 void bind_tree(nanobind::module_& module);
+void bind_glove(nanobind::module_& module);
 
 namespace unrolled {
 

@@ -31,4 +31,5 @@ NB_MODULE(_kernels, module) {
     bind_words(module);
     bind_embed(module);
     bind_tree(module);
+    bind_glove(module);
 }

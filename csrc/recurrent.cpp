@@ -1,6 +1,7 @@
 // Compiled once an instruction set; UNROLLED_ISA names it.
 #include "chain.hpp"
 #include "embed.hpp"
+#include "glove.hpp"
 #include "layer.hpp"
 #include "softmax.hpp"
 #include "tree.hpp"
@@ -19,10 +20,11 @@ constexpr unrolled::NumberKernels<T> number_kernels() {
 }
 
 extern const unrolled::EmbedKernels embed_kernels;
+extern const unrolled::GloveKernels glove_kernels;
 extern const unrolled::TreeKernels tree_kernels;
 extern const unrolled::KernelSet kernels;
 const unrolled::KernelSet kernels = {UNROLLED_TEXT(UNROLLED_ISA), UNROLLED_VECTOR_BYTES,
                                      number_kernels<float>(), number_kernels<double>(),
-                                     &embed_kernels, &tree_kernels};
+                                     &embed_kernels, &tree_kernels, &glove_kernels};
 
 }  // namespace UNROLLED_ISA

@@ -192,6 +192,7 @@ struct NumberKernels {
 
 struct EmbedKernels;
 struct TreeKernels;
+struct GloveKernels;
 
 struct KernelSet {
     const char* name;
@@ -200,6 +201,7 @@ struct KernelSet {
     NumberKernels<double> float64;
     const EmbedKernels* embed;
     const TreeKernels* tree;
+    const GloveKernels* glove;
 };
 
 }  // namespace unrolled

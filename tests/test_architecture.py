@@ -47,6 +47,7 @@ BRIDGES = {
     "nn/kernels.py",
     "nn/embed_kernels.py",
     "nn/tree_kernels.py",
+    "nn/glove_kernels.py",
     "ngrams/kernels.py",
     "text/word_index.py",
 }

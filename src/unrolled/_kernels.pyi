@@ -251,3 +251,26 @@ class GreedyCall32(_GreedyCall): ...
 class GreedyCall64(_GreedyCall): ...
 
 def tree_greedy(call: _GreedyCall, *, threads: int) -> None: ...
+
+class GloveRun:
+    def __init__(self, **fields: float) -> None: ...
+
+def glove_train(run: GloveRun) -> None: ...
+
+class PairCounter:
+    def __init__(self, ids: Ints, starts: Longs, V: int, window: int) -> None: ...
+    def rows(self, first: int, pairs: Longs, threads: int) -> tuple[int, int]: ...
+
+def order_pairs(
+    pairs: Longs,
+    starts: Longs,
+    block: Ints,
+    order: Ints,
+    classes: int,
+    blocks: int,
+    begin: Longs,
+    rows: Ints,
+    columns: Ints,
+    logs: NDArray[np.float32],
+    threads: int,
+) -> None: ...

@@ -116,6 +116,24 @@ class RecurrentSettings(Section):
         return {name: value for name, value in values.items() if value is not None}
 
 
+class VectorSettings(Section):
+    """Word vectors that a model begins with."""
+
+    vectors: str | None = Field(
+        None, description="Pretrained word vectors: a file, or a folder of train embed."
+    )
+    freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
+
+    @model_validator(mode="after")
+    def _vectors_are_there_to_freeze(self) -> Self:
+        if self.freeze_vectors and self.vectors is None:
+            raise ConfigError(
+                "model.freeze_vectors is true, but there are no vectors to freeze. Name a file "
+                "with model.vectors."
+            )
+        return self
+
+
 class TrainSettings(Section):
     """How a model is trained."""
 

@@ -26,6 +26,7 @@ from unrolled.tasks.shared.batch_size import with_batch_tokens
 from unrolled.tasks.shared.label_baselines import MAX_NUMBERS, Baselines, BaselineSizes
 from unrolled.tasks.shared.linear_baseline import fit_linear
 from unrolled.tasks.shared.lines import in_training, with_dev
+from unrolled.tasks.shared.transfer import begin_with_vectors
 from unrolled.text.labels import Labels
 from unrolled.text.tokens import SPECIALS
 from unrolled.training.clock import Dev
@@ -50,6 +51,7 @@ class ClassifyJob(StepJob[ClassifyModel]):
     dev_examples: LabelledData
     test_examples: LabelledData | None = None
     in_training: Mapping[str, float] = field(default_factory=dict)  # texts of other files
+    vectors_found: int = 0
 
     @property
     def train(self) -> TrainSettings:
@@ -94,6 +96,7 @@ class ClassifyJob(StepJob[ClassifyModel]):
                 )
                 if value or not what.endswith("labels")
             },
+            **({"vectors_found": self.vectors_found} if self.vectors_found else {}),
             **self.in_training,
         }
 
@@ -151,8 +154,15 @@ def classify_job(
     ready = {name: LabelledData.of(labels, reader, split) for name, split in data.items()}
     settings = with_batch_tokens(settings, ready["train"].encoded.tokens)
     model = ClassifyModel.create(settings, labels, reader)
+    found = begin_with_vectors(
+        model.network.embedder.embedding,
+        reader.vocabulary.tokens,
+        settings.model.vectors,
+        level=settings.tokens.level,
+        freeze=settings.model.freeze_vectors,
+    )
     seen = in_training(given, lambda split: (example.text for example in split.examples))
-    return ClassifyJob(model, ready["train"], ready["dev"], ready.get("test"), seen)
+    return ClassifyJob(model, ready["train"], ready["dev"], ready.get("test"), seen, found)
 
 
 def fit_baselines(

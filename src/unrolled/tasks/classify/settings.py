@@ -12,6 +12,7 @@ from unrolled.config.sections import (
     TextRun,
     TokenSettings,
     TrainSettings,
+    VectorSettings,
 )
 from unrolled.errors import ConfigError
 
@@ -23,7 +24,7 @@ class ClassifyTokens(TokenSettings):
     lowercase: bool = True
 
 
-class ClassifySettings(RecurrentSettings):
+class ClassifySettings(RecurrentSettings, VectorSettings):
     """A classifier: embeddings, recurrent stack, one vector for the text, softmax.
 
     Without the stack (kind "mean") the vector is the mean of the embeddings.

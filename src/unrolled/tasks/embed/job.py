@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from unrolled.tasks.embed.data import Corpus, NumberedText
 from unrolled.tasks.embed.draws import chances_of, key_of
+from unrolled.tasks.embed.glove_job import GloveJob
 from unrolled.tasks.embed.model import EmbedModel
 from unrolled.tasks.embed.report import evaluate_text
 from unrolled.tasks.embed.settings import EmbedRun, EmbedTrain
@@ -43,7 +44,7 @@ class EmbedJob(StepJob[EmbedModel]):
         """The compiled trainer, or its twin."""
         train, words = self.train, self.model.words
         chances = chances_of(words.counts, subsample=train.subsample, noise_power=train.noise_power)
-        return EmbedUpdate(self.model.settings, self.model.network, self.corpus, chances)
+        return EmbedUpdate(self.model.settings, self.model.predictor, self.corpus, chances)
 
     def facts(self) -> dict[str, float]:
         """What there is to learn from."""
@@ -60,11 +61,14 @@ class EmbedJob(StepJob[EmbedModel]):
         return Reports({name: evaluate_text(model, text) for name, text in self.texts.items()})
 
 
-def embed_job(settings: EmbedRun, data: Mapping[str, NumberedText]) -> EmbedJob:
+def embed_job(settings: EmbedRun, data: Mapping[str, NumberedText]) -> EmbedJob | GloveJob:
     """The vocabulary comes from the training text alone."""
     text = data["train"]
     words = text.vocabulary(settings.tokens)
     corpus = text.encoded(words.words)
     others = {name: given for name, given in data.items() if name != "train"}
     model = EmbedModel.create(settings, words)
-    return EmbedJob(model, corpus, others, len(text.numbers) - len(corpus.ids))
+    left_out = len(text.numbers) - len(corpus.ids)
+    if settings.model.objective == "glove":
+        return GloveJob(model, corpus, others, left_out, text.source)
+    return EmbedJob(model, corpus, others, left_out)

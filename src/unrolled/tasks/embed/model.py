@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.nn.embed_kernels import Grams
+from unrolled.nn.glove_kernels import Weighting
 from unrolled.tasks.embed.data import Words
+from unrolled.tasks.embed.glove import GloveNetwork
 from unrolled.tasks.embed.network import EmbedNetwork
 from unrolled.tasks.embed.settings import EmbedModelSettings, EmbedRun
 from unrolled.tasks.embed.trees import paths_of
@@ -33,7 +35,7 @@ class EmbedModel(NetworkModel):
 
     settings: EmbedRun
     words: Words
-    network: EmbedNetwork
+    network: EmbedNetwork | GloveNetwork
 
     @classmethod
     def create(cls, settings: EmbedRun, words: Words) -> Self:
@@ -41,9 +43,12 @@ class EmbedModel(NetworkModel):
         return cls(settings, words, cls.network_of(settings, words, settings.model.embedding_size))
 
     @staticmethod
-    def network_of(settings: EmbedRun, words: Words, size: int) -> EmbedNetwork:
+    def network_of(settings: EmbedRun, words: Words, size: int) -> EmbedNetwork | GloveNetwork:
         """Vectors of this size, with the tree of the words where there is one."""
         model = settings.model
+        if model.objective == "glove":
+            weighting = Weighting(settings.train.x_max, settings.train.weight_power)
+            return GloveNetwork(len(words), size, weighting)
         paths = paths_of(model.tree, words.counts) if model.output == "hierarchical" else None
         cbow = model.objective == "cbow"
         grams = grams_of(subwords_of(model), words.words) if model.subwords else None
@@ -70,6 +75,12 @@ class EmbedModel(NetworkModel):
         """Sizes that a user would ask for, by name."""
         return {"words": len(self.words), "dimensions": self.settings.model.embedding_size}
 
+    @property
+    def predictor(self) -> EmbedNetwork:
+        """The network of skip-gram and CBOW; GloVe's predicts no word."""
+        assert isinstance(self.network, EmbedNetwork)
+        return self.network
+
     @cached_property
     def vectors(self) -> WordVectors:
         """To be asked for neighbours and analogies."""
@@ -77,7 +88,7 @@ class EmbedModel(NetworkModel):
         if not self.settings.model.subwords:
             return WordVectors(words, vectors)
         subwords = subwords_of(self.settings.model)
-        parts = WordParts.of(subwords, words, self.network.input.detach().numpy())
+        parts = WordParts.of(subwords, words, self.predictor.input.detach().numpy())
         return WordVectors(words, vectors, parts)
 
     def answering(self) -> Mapping[str, Answering]:

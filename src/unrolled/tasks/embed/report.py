@@ -14,6 +14,7 @@ from unrolled.nn.embed_kernels import Step
 from unrolled.tasks.embed.blocks import blocks, kept_words
 from unrolled.tasks.embed.data import Corpus, NumberedText
 from unrolled.tasks.embed.draws import chances_of, key_of
+from unrolled.tasks.embed.glove_report import glove_measures
 from unrolled.tasks.embed.model import EmbedModel
 from unrolled.tasks.embed.network import EmbedNetwork
 
@@ -22,9 +23,12 @@ NEGATIVES = 64  # drawn a block of words
 
 
 def evaluate_text(model: EmbedModel, text: NumberedText) -> Report:
-    """The mean loss of a prediction, in nats."""
+    """The mean loss of a prediction, in nats; of a pair, for GloVe."""
+    if model.settings.model.objective == "glove":
+        measures = glove_measures(model, text)
+        return Report.of({name: [measure.score] for name, measure in measures.items()})
     corpus = _known(model, text)
-    lost, counts = _losses(model, corpus, model.network)
+    lost, counts = _losses(model, corpus, model.predictor)
     zero, _ = _losses(model, corpus, _without_knowledge(model))
     return Report.of(
         {
@@ -36,13 +40,16 @@ def evaluate_text(model: EmbedModel, text: NumberedText) -> Report:
 
 def text_measures(model: EmbedModel, text: NumberedText) -> list[Measure]:
     """The same with what it is made of, line by line."""
+    if model.settings.model.objective == "glove":
+        return [glove_measures(model, text)["model"]]
     corpus = _known(model, text)
-    return [_score(model, corpus, *_losses(model, corpus, model.network))]
+    return [_score(model, corpus, *_losses(model, corpus, model.predictor))]
 
 
 def _without_knowledge(model: EmbedModel) -> EmbedNetwork:
     """Vectors of zero: every decision is a toss-up."""
     network = model.network_of(model.settings, model.words, 1)
+    assert isinstance(network, EmbedNetwork)
     nn.init.zeros_(network.input)
     return network
 

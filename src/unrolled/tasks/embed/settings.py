@@ -12,6 +12,7 @@ SUITS: Mapping[str, Mapping[str, Any]] = {  # what 0 stands for
     "skip-gram": {"learning_rate": 0.04, "block": 32, "shared_negatives": 32},
     "cbow": {"learning_rate": 0.06, "block": 16, "shared_negatives": 32},
 }
+GLOVE = {"epochs": 15, "schedule": "constant", "x_max": 10.0}  # what suits it where nobody says
 WITH_SUBWORDS = {"batch_tokens": 400_000, "block": 32}  # more rows to sum, and to read again
 WITHOUT = {"batch_tokens": 100_000}
 OTHERWISE = {"learning_rate": 0.05, "block": 16, "shared_negatives": 16}
@@ -34,9 +35,10 @@ class EmbedTokens(Section):
 class EmbedModelSettings(Section):
     """What is predicted from what, and by which output layer."""
 
-    objective: Literal["skip-gram", "cbow"] = Field(
+    objective: Literal["skip-gram", "cbow", "glove"] = Field(
         "skip-gram",
-        description="Each neighbour from the word, or the word from the mean of its neighbours.",
+        description="Each neighbour from the word, the word from the mean of its neighbours, or "
+        "how often two words come together.",
     )
     output: Literal["negative", "hierarchical", "softmax"] = Field(
         "negative",
@@ -47,7 +49,10 @@ class EmbedModelSettings(Section):
     )
     embedding_size: int = Field(100, ge=1, le=4096, description="Numbers of a word's vector.")
     window: int = Field(
-        5, ge=1, le=100, description="Words on either side at most; how many, chance decides."
+        5,
+        ge=1,
+        le=100,
+        description="Words on either side at most; how many, chance decides, but not in GloVe.",
     )
     subwords: bool = Field(
         False,
@@ -68,6 +73,11 @@ class EmbedModelSettings(Section):
             raise ConfigError(
                 f"model.least_ngram is {self.least_ngram}, but model.most_ngram is "
                 f"{self.most_ngram}: no n-gram is that long and that short."
+            )
+        if self.subwords and self.objective == "glove":
+            raise ConfigError(
+                'model.subwords is true, but GloVe counts whole words; model.objective is "glove". '
+                'Take "skip-gram" or "cbow", or leave subwords out.'
             )
         return self
 
@@ -111,6 +121,12 @@ class EmbedTrain(TrainSettings):
         multiple_of=16,
         description="Negatives that a block shares, the fewer the faster; 0: as suits the model.",
     )
+    x_max: float = Field(
+        100.0, gt=0.0, description="GloVe: pairs that come together so often count in full."
+    )
+    weight_power: float = Field(
+        0.75, gt=0.0, le=1.0, description="GloVe: rarer ones count by their share to this power."
+    )
     deterministic: bool = Field(
         True, description="The same bytes every time for a number of threads."
     )
@@ -147,6 +163,8 @@ class EmbedRun(RunSettings):
         }
         chosen = {name: value for name, value in suits.items() if not getattr(self.train, name)}
         given = self.train.model_fields_set
+        if self.model.objective == "glove":
+            chosen |= {name: value for name, value in GLOVE.items() if name not in given}
         self.__dict__["train"] = self.train.model_copy(update=chosen)
         self.train.__pydantic_fields_set__ = set(given)
         return self

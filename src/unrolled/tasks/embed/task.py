@@ -13,12 +13,13 @@ from unrolled.text.source import Source
 if TYPE_CHECKING:
     from unrolled.evaluate.measure import Measure
     from unrolled.tasks.embed.data import NumberedText
+    from unrolled.tasks.embed.glove_job import GloveJob
     from unrolled.tasks.embed.job import EmbedJob
     from unrolled.tasks.embed.model import EmbedModel
 
 
 class Embed(Task[EmbedRun, "NumberedText", "EmbedModel"]):
-    """Skip-gram and CBOW: words that stand among the same words get vectors that are alike."""
+    """Skip-gram, CBOW, GloVe: words that stand among the same words get vectors that are alike."""
 
     name = "embed"
     noun = "table of word vectors"
@@ -34,7 +35,7 @@ class Embed(Task[EmbedRun, "NumberedText", "EmbedModel"]):
 
         return read_text(source, settings.tokens)
 
-    def job(self, settings: EmbedRun, data: "Mapping[str, NumberedText]") -> "EmbedJob":
+    def job(self, settings: EmbedRun, data: "Mapping[str, NumberedText]") -> "EmbedJob | GloveJob":
         from unrolled.tasks.embed.job import embed_job
 
         return embed_job(settings, data)

@@ -5,11 +5,11 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from unrolled.config.data import PlainTextRun
-from unrolled.config.sections import RecurrentSettings, Size
+from unrolled.config.sections import RecurrentSettings, Size, VectorSettings
 from unrolled.errors import ConfigError
 
 
-class LanguageSettings(RecurrentSettings):
+class LanguageSettings(RecurrentSettings, VectorSettings):
     """A recurrent language model: embedding, stack, softmax."""
 
     embedding_size: int | None = Field(

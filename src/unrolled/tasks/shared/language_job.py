@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from torch import nn
 
 from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
@@ -23,6 +24,7 @@ from unrolled.tasks.shared.language_report import (
 )
 from unrolled.tasks.shared.lines import Lines, with_dev
 from unrolled.tasks.shared.ngram_beside import NgramBeside
+from unrolled.tasks.shared.transfer import begin_with_vectors
 from unrolled.text.batch import Batch, LineBatches, StreamBatches
 from unrolled.text.tokens import SPECIALS, EncodedLines, TextEncoder
 from unrolled.training.clock import Dev
@@ -44,6 +46,7 @@ class LanguageJob(StepJob[LanguageModel]):
     text: EncodedLines
     dev_text: EncodedLines
     test_text: EncodedLines | None = None
+    vectors_found: int = 0
 
     @property
     def train(self) -> TrainSettings:
@@ -73,6 +76,7 @@ class LanguageJob(StepJob[LanguageModel]):
             "vocabulary": len(self.model.encoder.vocabulary),
             "padding": self.batches.padding_share(self.seed, 0),
             HELD_OUT: len(self.dev_text),
+            **({"vectors_found": self.vectors_found} if self.vectors_found else {}),
         }
 
     def dev(self) -> Dev:
@@ -143,13 +147,23 @@ def language_job(
     encoder = TextEncoder.learn(data["train"].lines, settings.tokens)
     model = kind.create(settings, encoder)
     _check_vocabulary(encoder, train.source)
+    embedding = model.network.embedding
+    assert isinstance(embedding, nn.Embedding)
+    found = begin_with_vectors(
+        embedding,
+        encoder.vocabulary.tokens,
+        settings.model.vectors,
+        level=settings.tokens.level,
+        freeze=settings.model.freeze_vectors,
+        tied=settings.model.tied,
+    )
     encoded = {
         name: encode_known(model, text.lines, source=text.source) for name, text in data.items()
     }
     model = replace(model, settings=with_batch_tokens(settings, len(encoded["train"].ids)))
     if settings.model.context == "line":
         _check_lengths(encoded["train"], train.source)
-    return LanguageJob(model, encoded["train"], encoded["dev"], encoded.get("test"))
+    return LanguageJob(model, encoded["train"], encoded["dev"], encoded.get("test"), found)
 
 
 def _check_vocabulary(encoder: TextEncoder, source: Path | str) -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from unrolled.errors import ConfigError, ModelError, not_one_of
 from unrolled.store.files import read_folder
@@ -94,7 +95,7 @@ class WordVectors(VectorTable):
             words, _ = parse_words(files)
         except ValueError as error:
             raise ModelError(folder, f"does not describe word vectors: {error}") from error
-        found = read_tensors(folder / WEIGHTS, None).get(VECTORS)
+        found = _table(read_tensors(folder / WEIGHTS, None))
         if found is not None and found.ndim == 2 and SUBWORDS_FILE in files:
             try:
                 parts = WordParts.of(parse_subwords(files), words, found.numpy())
@@ -260,6 +261,13 @@ def _units(vectors: Floats) -> Floats:
     """Each vector (…, E) at length 1, but zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def _table(tensors: Mapping[str, Tensor]) -> Tensor | None:
+    """The vectors of a model: its one table, or GloVe's two, summed."""
+    if {"word", "context"} <= tensors.keys() and tensors["word"].shape == tensors["context"].shape:
+        return tensors["word"] + tensors["context"]
+    return tensors.get(VECTORS)
 
 
 def _unit(vector: Floats) -> Floats:

@@ -16,6 +16,7 @@ from unrolled.nn.crf import CRF, Moves
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
 from unrolled.tasks.shared.texts import text_list
+from unrolled.tasks.shared.transfer import check_width
 from unrolled.tasks.shared.word_embedder import WordEmbedder
 from unrolled.tasks.tag.answers import MAX_WORDS, TaggedAnswer, TaggedWords
 from unrolled.tasks.tag.network import TagNetwork
@@ -113,11 +114,7 @@ class TagModel(NetworkModel):
 
     def use_vectors(self, vectors: WordVectors) -> int:
         """Begin with pretrained vectors; returns how many words have one."""
-        if vectors.width != self.settings.model.embedding_size:
-            raise ConfigError(
-                f"model.embedding_size is {self.settings.model.embedding_size}, but the vectors "
-                f"have {vectors.width} numbers. Set it to {vectors.width}."
-            )
+        check_width(vectors, self.settings.model.embedding_size)
         places, rows = vectors.rows_for(self.encoder.words.tokens)
         self.network.embedder.use_vectors(
             torch.from_numpy(places),

@@ -1,8 +1,8 @@
 """Settings of `unrolled train tag`."""
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from unrolled.config.data import TaggedWords
 from unrolled.config.sections import (
@@ -12,8 +12,8 @@ from unrolled.config.sections import (
     TextRun,
     TokenSettings,
     TrainSettings,
+    VectorSettings,
 )
-from unrolled.errors import ConfigError
 
 
 class TagTokens(TokenSettings):
@@ -34,7 +34,7 @@ class TagTokens(TokenSettings):
     )
 
 
-class TagSettings(RecurrentSettings):
+class TagSettings(RecurrentSettings, VectorSettings):
     """A tagger: words with their characters, recurrent stack, softmax or CRF."""
 
     embedding_size: int = Field(100, ge=1, le=16_384, description="Numbers in a word's vector.")
@@ -59,25 +59,12 @@ class TagSettings(RecurrentSettings):
         "auto",
         description="How tags are chosen: each alone, or as a chain; auto takes a CRF for spans.",
     )
-    vectors: str | None = Field(
-        None, description="Pretrained word vectors: a file, or a folder of train embed."
-    )
-    freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
     vector_words: int = Field(
         100_000,
         ge=0,
         le=5_000_000,
         description="How many of the file's first words are known, too.",
     )
-
-    @model_validator(mode="after")
-    def _vectors_are_there_to_freeze(self) -> Self:
-        if self.freeze_vectors and self.vectors is None:
-            raise ConfigError(
-                "model.freeze_vectors is true, but there are no vectors to freeze. Name a file "
-                "with model.vectors."
-            )
-        return self
 
 
 class TagTrain(TrainSettings):

@@ -13,6 +13,7 @@ from unrolled.config.sections import TrainSettings
 from unrolled.errors import DataError
 from unrolled.tasks.shared.batch_size import with_batch_tokens
 from unrolled.tasks.shared.lines import in_training, with_dev
+from unrolled.tasks.shared.transfer import begin_with_vectors
 from unrolled.tasks.translate.data import PairData, Pairs
 from unrolled.tasks.translate.dictionary import word_dictionary
 from unrolled.tasks.translate.model import TranslateModel
@@ -126,6 +127,7 @@ def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> Translat
     given, data = data, with_dev(data, settings.train.holdout, settings.seed)
     train = data["train"]
     model = TranslateModel.build(settings, train.sources, train.targets)
+    _begin_with_vectors(model)
     ready = {
         name: PairData.of(model.source, model.target, split.pairs) for name, split in data.items()
     }
@@ -134,6 +136,29 @@ def translate_job(settings: TranslateRun, data: Mapping[str, Pairs]) -> Translat
     model.from_training.longest.fill_(int(pairs.target.lengths.max()))
     seen = in_training(given, lambda split: (f"{p.source}\t{p.target}" for p in split.pairs))
     return TranslateJob(model, pairs, ready["dev"], ready.get("test"), dropped, seen)
+
+
+def _begin_with_vectors(model: TranslateModel) -> None:
+    """Each side with its own, where they are given."""
+    chosen, network = model.settings.model, model.network
+    sides = (
+        (
+            network.source_embedding,
+            model.source,
+            chosen.source_vectors,
+            network.source_only is None,
+        ),
+        (network.target_embedding, model.target, chosen.target_vectors, True),
+    )
+    for embedding, encoder, path, is_target in sides:
+        begin_with_vectors(
+            embedding,
+            encoder.vocabulary.tokens,
+            path,
+            level=encoder.level,
+            freeze=chosen.freeze_vectors,
+            tied=is_target and chosen.tied,
+        )
 
 
 def _fitting(

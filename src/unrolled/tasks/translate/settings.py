@@ -124,6 +124,14 @@ class TranslateSettings(RecurrentSettings):
         description="Share of own predictions that the decoder is fed in training.",
     )
 
+    source_vectors: str | None = Field(
+        None, description="Pretrained word vectors of the source: a file, or a folder."
+    )
+    target_vectors: str | None = Field(
+        None, description="Pretrained word vectors of the target: a file, or a folder."
+    )
+    freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
+
     @property
     def embedding(self) -> int:
         """The embedding size in force."""
@@ -133,6 +141,15 @@ class TranslateSettings(RecurrentSettings):
     def steps_alone(self) -> bool:
         """Whether a step of the decoder needs what attention gave the step before."""
         return self.attention != "none" and (self.feed or self.placement == "bahdanau")
+
+    @model_validator(mode="after")
+    def _vectors_are_there_to_freeze(self) -> Self:
+        if self.freeze_vectors and self.source_vectors is None and self.target_vectors is None:
+            raise ConfigError(
+                "model.freeze_vectors is true, but there are no vectors to freeze. Name a file "
+                "with model.source_vectors or model.target_vectors."
+            )
+        return self
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

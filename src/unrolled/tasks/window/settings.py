@@ -5,11 +5,11 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from unrolled.config.data import PlainTextRun
-from unrolled.config.sections import Section, Size, TrainSettings
+from unrolled.config.sections import Size, TrainSettings, VectorSettings
 from unrolled.errors import ConfigError
 
 
-class WindowSettings(Section):
+class WindowSettings(VectorSettings):
     """A model that sees the last `window` tokens: embeddings, one hidden layer, softmax."""
 
     window: int = Field(
