@@ -8,7 +8,7 @@ from unrolled.decode.sample import Sampling
 from unrolled.errors import ConfigError
 from unrolled.store.files import write_folder
 from unrolled.tasks.folder import load
-from unrolled.tasks.translate.model import TranslateModel
+from unrolled.tasks.translate.model import MANY_TOKENS, TranslateModel
 from unrolled.tasks.translate.search import Search
 from unrolled.tasks.translate.settings import TranslateRun
 from unrolled.text.batch import Batch
@@ -175,3 +175,15 @@ def test_impossible_searches_are_refused(search, message):
 def test_a_source_of_five_thousand_tokens_is_read():
     (found,) = made().translate(["a b c a b " * 1000], Search(max_length=5))
     assert len(found[0].tokens) <= 5
+
+
+def test_only_a_large_softmax_begins_with_the_shares_of_its_tokens():
+    settings = settings_for(
+        TranslateRun, overrides={"tokens.level": "word", "model.hidden_size": 6}
+    )
+    words = [f"w{n}" for n in range(MANY_TOKENS)]
+    many = TranslateModel.build(settings, words, ["a", *words, "w7"])
+    shares = torch.tensor(many.target.vocabulary.counts, dtype=torch.float64) + 1.0
+    torch.testing.assert_close(many.network.bias.double().softmax(0), shares / shares.sum())
+    few = TranslateModel.build(settings, words[:9], words[:9])
+    assert not few.network.bias.any()

@@ -40,6 +40,7 @@ from unrolled.text.sentences import split_sentences
 from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
 
 BATCH_TOKENS = 2048  # source tokens read at once
+MANY_TOKENS = 1000  # whose shares a softmax begins with; fewer are learned sooner without
 NEVER_WRITTEN = (PAD, START)
 ROOM = 10  # tokens that an output may be longer than any that was trained on
 
@@ -75,7 +76,8 @@ class TranslateModel(NetworkModel):
         """A model with fresh weights, drawn from torch's generator."""
         target_size = None if settings.tokens.joint else len(target.vocabulary)
         network = TranslateNetwork(settings.model, len(source.vocabulary), target_size)
-        begin_with_shares(network.bias, target.vocabulary.counts)
+        if len(target.vocabulary) >= MANY_TOKENS:
+            begin_with_shares(network.bias, target.vocabulary.counts)
         return cls(settings, source, target, network, FromTraining(len(source.vocabulary)))
 
     @classmethod
