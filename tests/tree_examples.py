@@ -113,7 +113,7 @@ def _autoencoder(c, children):
 
 def _tensor_net(c, children):
     both = torch.cat(children)
-    squares = torch.stack([both @ part @ both for part in c.tensor])
+    squares = torch.stack([both @ part @ both for part in c.tensor]) / (2 * c.hidden_size)
     return torch.tanh(squares + c.weight @ both + c.bias)
 
 

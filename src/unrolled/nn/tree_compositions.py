@@ -106,7 +106,9 @@ class Autoencoder(Composition):
 class TensorNet(Composition):
     """Recursive neural tensor network (Socher et al. 2013, D13-1170), equation 2 of section 4.3.
 
-    p_k = tanh([c₁; c₂]ᵀ V_k [c₁; c₂] + (W [c₁; c₂])_k + b_k), with a bias of its own.
+    p_k = tanh([c₁; c₂]ᵀ V_k [c₁; c₂] + (W [c₁; c₂])_k + b_k), with a bias of its own. `tensor`
+    holds 2H V: a node sums 4H² products, and optimisers that give all weights steps of one length
+    would let them drown the rest.
     """
 
     def __init__(self, H: int) -> None:
@@ -116,7 +118,7 @@ class TensorNet(Composition):
         self.bias = nn.Parameter(torch.zeros(H))
 
     def weights(self) -> tuple[Tensor, ...]:
-        return self.tensor, self.weight, self.bias
+        return self.tensor / (2.0 * self.hidden_size), self.weight, self.bias
 
     def join(self, weights: Sequence[Tensor], children: Tensor, owner: Tensor) -> Tensor:
         tensor, weight, bias = weights

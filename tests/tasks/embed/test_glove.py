@@ -135,7 +135,6 @@ def test_gradients_are_those_of_finite_differences():
     assert (moved(1e-5) - moved(-1e-5)) / 2e-5 == pytest.approx(slope, rel=1e-7)
 
 
-@pytest.mark.row("E45")
 def test_the_sign_of_a_bias_is_a_matter_of_writing():
     network, pairs = a_network(), some_pairs()
     rows, columns = torch.tensor(pairs.rows).long(), torch.tensor(pairs.columns).long()

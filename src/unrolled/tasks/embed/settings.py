@@ -37,8 +37,7 @@ class EmbedModelSettings(Section):
 
     objective: Literal["skip-gram", "cbow", "glove"] = Field(
         "skip-gram",
-        description="Each neighbour from the word, the word from the mean of its neighbours, or "
-        "how often two words come together.",
+        description="Neighbours from the word, the word from its neighbours, or pairs' counts.",
     )
     output: Literal["negative", "hierarchical", "softmax"] = Field(
         "negative",

@@ -11,10 +11,10 @@ from unrolled.errors import ConfigError
 NODES = {  # how many numbers a node has where nobody says
     **{"treelstm": 150, "childsum": 150, "rntn": 30, "rnn": 50, "mvrnn": 25, "autoencoder": 50},
 }
-DROPOUT = {"treelstm": 0.5, "childsum": 0.5}  # of large nodes
+DROPOUT = {"treelstm": 0.5, "childsum": 0.5, "rnn": 0.0, "rntn": 0.0}
 SMALL_DROPOUT = 0.1  # of the others
-RATES = {"treelstm": 0.05, "childsum": 0.05}
-SMALL_RATE = 0.01  # beyond which a tensor's steps lead too far
+RATES = {"treelstm": 0.05, "childsum": 0.05, "rnn": 0.02, "rntn": 0.02}
+SMALL_RATE = 0.01  # of the others
 WORDS = {"treelstm": 300, "childsum": 300}  # and a word, where it is not as large as a node
 
 
