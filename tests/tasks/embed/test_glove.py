@@ -10,13 +10,15 @@ import torch
 
 from unrolled import native
 from unrolled.app.cli import main
-from unrolled.errors import Stopped
+from unrolled.config import settings_for
+from unrolled.errors import ConfigError, Stopped
 from unrolled.nn import glove_kernels
 from unrolled.nn.glove_kernels import HELD, UNIT, GloveState, Pairs, Tiles, Weighting
 from unrolled.tasks.embed import pairs as counting
 from unrolled.tasks.embed.data import Corpus
 from unrolled.tasks.embed.glove import GloveNetwork
 from unrolled.tasks.embed.pairs import CLASSES, count_pairs, tiled
+from unrolled.tasks.embed.settings import EmbedRun
 from unrolled.tasks.folder import load
 from unrolled.tasks.run import train
 from unrolled.tasks.shared.word_vectors import WordVectors
@@ -282,3 +284,16 @@ def test_a_text_without_pairs_is_refused(tmp_path, capsys):
     options = ["--objective=glove", "--min-count=1", f"--out={tmp_path / 'm'}"]
     assert main(["train", "embed", f"--train={tmp_path / 't'}", *options]) == 3
     assert "has no two known words in a line: there is no pair" in capsys.readouterr().err
+
+
+def test_what_suits_it_is_chosen_where_nobody_says():
+    train = settings_for(EmbedRun, overrides={"model.objective": "glove"}).train
+    assert (train.learning_rate, train.epochs, train.x_max) == (0.05, 15, 10.0)
+    assert train.schedule == "constant"
+    said = settings_for(EmbedRun, overrides={"model.objective": "glove", "train.epochs": 5}).train
+    assert said.epochs == 5
+
+
+def test_it_has_no_subwords():
+    with pytest.raises(ConfigError, match=r"model\.subwords is true, but GloVe counts whole words"):
+        settings_for(EmbedRun, overrides={"model.objective": "glove", "model.subwords": True})
