@@ -66,13 +66,16 @@ def by_torch(composition: Composition, woods: Forest, x: Tensor) -> Tensor:
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("name", SETS)
 def test_every_instruction_set_computes_what_torch_does(name, kind, H):
+    """As near to float64 as torch's own operators of that type are, whatever was drawn."""
     woods = forest(trees(12))
     for dtype, allowed in ((torch.float32, 2e-6), (torch.float64, 1e-13)):
         composition, table = made(kind, H, dtype)
         with instructions(name):
             found = with_gradients(composition, woods, table, by_kernels)
+        plain = with_gradients(composition, woods, table, by_torch)
         exact, exact_table = composition.double(), table.double()
-        assert worst(found, with_gradients(exact, woods, exact_table, by_torch)) < allowed
+        expected = with_gradients(exact, woods, exact_table, by_torch)
+        assert worst(found, expected) < max(allowed, 4 * worst(plain, expected))
 
 
 @pytest.mark.parametrize("kind", MAKERS)
