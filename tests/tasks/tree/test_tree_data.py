@@ -101,6 +101,7 @@ def test_one_label_is_too_few(read):
         job(read, "(2 (2 a) b)\n(2 c)")
 
 
+@pytest.mark.arithmetic
 def test_without_labels_only_an_autoencoder_learns(read):
     with pytest.raises(ConfigError, match="has no labels, and without them only an autoencoder"):
         job(read, "a b c\nd e f\n")
@@ -147,6 +148,7 @@ def test_what_is_learned_where_the_settings_choose(read):
     assert targets == {"nodes": [2, 2, 4, 4, 3], "root": [-1] * 4 + [3], "sentence": [3] * 5}
 
 
+@pytest.mark.arithmetic
 def test_a_label_never_seen_is_counted_as_wrong_and_listed(read):
     data = read("(good (bad a) b)\n(bad (good b) a)\n")
     other = read("(good (ugly a) b)\n", "dev.txt")
