@@ -65,7 +65,10 @@ class Trainable(Protocol):
 
 
 class GradientUpdate:
-    """Backward pass, clipping by global norm, one step of the optimiser."""
+    """Backward pass, clipping by global norm, one step of the optimiser.
+
+    A group of parameters may name the `share` of the learning rate that it takes.
+    """
 
     def __init__(
         self, model: Trainable, train: TrainSettings, *, parameters: Parameters | None = None
@@ -94,7 +97,7 @@ class GradientUpdate:
         (loss.total / loss.count).backward()
         norm = self._clip()
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("share", 1.0)
         self.optimizer.step()
         self.carry = loss.carry
         return Step(total, loss.count, norm)

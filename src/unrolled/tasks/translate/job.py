@@ -19,6 +19,7 @@ from unrolled.tasks.translate.dictionary import word_dictionary
 from unrolled.tasks.translate.model import TranslateModel
 from unrolled.tasks.translate.report import dev_measure, evaluate_pairs
 from unrolled.tasks.translate.settings import TranslateRun
+from unrolled.tasks.translate.update import TranslateUpdate
 from unrolled.text.pair_batch import PairBatch, PairBatches
 from unrolled.text.parallel import Dropped, keep_lengths
 from unrolled.training.clock import Dev
@@ -55,6 +56,10 @@ class TranslateJob(StepJob[TranslateModel]):
     def size(self, batch: PairBatch) -> int:
         """How many target tokens are predicted."""
         return int(batch.target.lengths.sum()) - len(batch.target.lengths)
+
+    def update(self) -> TranslateUpdate:
+        """Gradients, with shorter steps between decoder and source."""
+        return TranslateUpdate(self.model, self.train)
 
     def facts(self) -> dict[str, float]:
         """What there is to learn from, and what was left out."""
