@@ -5,16 +5,19 @@ often enough in the time that is left.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from unrolled.config.sections import RunSettings, Size
 from unrolled.training.clock import now
 from unrolled.training.job import Job, StepJob
+from unrolled.training.update import Update
 from unrolled.training.watch import Watch
 
 FOR_STEPS = 0.8  # share of the time that is left which training will have
 SHARE = 0.005  # of the time, for trying one size
 LEAST_SECONDS, MOST_SECONDS = 0.2, 3.0
+WARM = 0.5  # of the time that is measured, before it
 
 
 def sized(job: Job[Any], settings: RunSettings, watch: Watch) -> StepJob[Any]:
@@ -51,16 +54,21 @@ def _with(settings: RunSettings, size: Size) -> RunSettings:
 
 
 def _epoch_seconds(job: StepJob[Any], left: float) -> float:
-    """What reading the data once takes: the first step, which warms up, is left out."""
+    """What reading the data once takes, when memory and caches are warm."""
     update, batches = job.update(), job.epoch(job.seed, 0)
     allowed = min(max(SHARE * left, LEAST_SECONDS), MOST_SECONDS)
     update.begin()
-    update.step(batches[0], 0.0)
+    _step_seconds(update, batches, allowed * WARM)
+    return _step_seconds(update, batches, allowed) * len(batches)
+
+
+def _step_seconds(update: Update, batches: Sequence[Any], allowed: float) -> float:
+    """What a step takes: the mean of those that fit, at least one."""
     begun, steps = now(), 0
     while steps == 0 or (now() - begun < allowed and steps < len(batches)):
         update.step(batches[steps], 0.0)
         steps += 1
-    return (now() - begun) / steps * len(batches)
+    return (now() - begun) / steps
 
 
 def _told(size: Size, settings: RunSettings, minutes: float, reads: float) -> str:
