@@ -84,7 +84,7 @@ def test_a_map_is_the_same_for_the_same_seed(method):
 
 def test_the_commands(tmp_path, capsys):
     vectors, file = words_of(), tmp_path / "v.txt"
-    file.write_bytes(b"".join(WRITERS["text"](vectors.words, vectors.vectors)))
+    file.write_bytes(b"".join(WRITERS["text"](vectors)))
     (tmp_path / "pairs").write_text("w0 w1\nw2 w3\n")
     (tmp_path / "weat").write_text("w4 w5\nw6 w7\nw0 w2\nw1 w3\n")
     given = [f"--pairs={tmp_path / 'pairs'}", f"--weat={tmp_path / 'weat'}", "--json"]

@@ -147,7 +147,7 @@ def debias(
     table = load(vectors, limit, encoding)
     with busy(f"debiasing {vectors}"):
         made, shown = debias_words(table, pairs, keep=keep, weat_file=weat)
-        write_file(out, WRITERS["text"](made.words, made.vectors))
+        write_file(out, WRITERS["text"](made))
     print_shown(shown, title="", out=None, json=json)
     note(f"Written: {out}, {len(made):,} words of {made.width} numbers.")
 
@@ -156,7 +156,11 @@ def convert(
     vectors: Vectors,
     out: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
     form: Annotated[
-        str, typer.Option("--format", help="text (word2vec, fastText .vec), binary or glove.")
+        str,
+        typer.Option(
+            "--format",
+            help="text (word2vec, fastText .vec), binary (word2vec), glove or fasttext (.bin).",
+        ),
     ] = "text",
     limit: Limit = None,
     encoding: Encoding = "utf-8",
@@ -169,7 +173,7 @@ def convert(
         raise not_one_of("--format", form, WRITERS)
     table = load(vectors, limit, encoding)
     with busy(f"writing {out}"):
-        write_file(out, WRITERS[form](table.words, table.vectors))
+        write_file(out, WRITERS[form](table))
     note(f"Written: {out}, {len(table):,} words of {table.width} numbers.")
 
 
