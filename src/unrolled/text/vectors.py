@@ -35,6 +35,7 @@ AT_ONCE = 1 << 20  # bytes
 HEAD = 1 << 18  # bytes by which text and binary are told apart
 MAX_WIDTH = 16_384
 SIZE = re.compile(r"[0-9]{1,15}")
+NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 SPACES = re.compile(r"[ \t]+")
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 MAX_WORD = 1 << 16  # bytes of a word in a binary file
@@ -165,8 +166,10 @@ def _text_rows(path: Path | str, encoding: str) -> Iterator[tuple[list[str], Flo
 def _parsed(path: Path | str, block: list[tuple[int, str]], width: int) -> tuple[list[str], Floats]:
     """A word may hold spaces, so the numbers are counted from the end of the line."""
     fields = [line.rstrip().rsplit(" ", width) for _, line in block]
+    words = [row[0].strip(" \t") for row in fields]
     try:
-        return [row[0].strip(" \t") for row in fields], _numbers([row[1:] for row in fields], width)
+        _check_words(words)
+        return words, _numbers([row[1:] for row in fields], width)
     except ValueError:
         if len(block) > 1:
             halves = (block[: len(block) // 2], block[len(block) // 2 :])
@@ -181,6 +184,13 @@ def _parsed(path: Path | str, block: list[tuple[int, str]], width: int) -> tuple
             "between them, as in the first line.",
             line=number,
         ) from None
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """ValueError where a number is left over: the row is too long, and that is no word's end."""
+    for word in words:
+        if " " in word and NUMBER.fullmatch(word.rpartition(" ")[2]):
+            raise ValueError("there are more numbers than in the first line")
 
 
 def _numbers(rows: Sequence[Sequence[str]], width: int) -> Floats:

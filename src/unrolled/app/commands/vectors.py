@@ -193,3 +193,5 @@ def show(found: "Sequence[Near]", asked: dict[str, Any], *, json: bool) -> None:
         print_json({**asked, "found": [near._asdict() for near in found]})
     elif found:
         print(columns([[visible(near.word), f"{near.similarity:.4f}"] for near in found]))
+    else:
+        note("There is no other word.")

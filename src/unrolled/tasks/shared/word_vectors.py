@@ -118,6 +118,8 @@ class WordVectors(VectorTable):
         self, text: str, count: int = 10, *, measure: str = "cosine", include_inputs: bool = False
     ) -> list[Near]:
         """The nearest words; of several words, those nearest to their mean direction."""
+        if not text.split():
+            raise ConfigError("there is no word whose neighbours could be found. Name one.")
         rows, given = self._with_unseen(text.split())
         if measure == "cosine":
             scores = self._cosines(_unit(_units(given).mean(0)))
