@@ -237,3 +237,15 @@ def test_gensim_loads_what_we_write(tmp_path):
     assert theirs.index_to_key == table.words
     for word in table.words:
         np.testing.assert_allclose(theirs[word], table[word], rtol=1e-5, atol=1e-6)
+
+
+def test_we_read_what_gensim_writes(tmp_path):
+    models = pytest.importorskip("gensim.models.fasttext")
+    sentences = [line.split() for line in LINES]
+    sizes = {"vector_size": 5, "bucket": 300, "min_count": 1, "epochs": 1, "workers": 1}
+    model = models.FastText(sentences, min_n=2, max_n=4, seed=1, **sizes)
+    models.save_facebook_model(model, str(tmp_path / "m.bin"))
+    ours = unrolled.WordVectors.load(tmp_path / "m.bin")
+    assert [*ours.words] == model.wv.index_to_key
+    for word in [*ours.words, "walking", "über"]:
+        np.testing.assert_allclose(ours[word], model.wv[word], rtol=1e-5, atol=1e-6)

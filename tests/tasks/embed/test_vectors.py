@@ -103,6 +103,21 @@ def test_no_size_of_numbers_changes_what_is_near(scale):
         assert [near.word for near in best] == [near.word for near in expected]
 
 
+def test_words_and_vectors_in_python(vectors):
+    assert len(vectors) == 6
+    assert "king" in vectors
+    assert "Duke" not in vectors
+    assert [*vectors.words] == [*TABLE]
+    assert isinstance(vectors.vectors, np.ndarray)
+    assert vectors.vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors["king"], vectors.vectors[vectors.row("king")])
+    with pytest.raises(ConfigError, match="no vector of 'duke'"):
+        vectors["duke"]
+    a, b = np.array(TABLE["king"]), np.array(TABLE["queen"])
+    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+    assert vectors.similarity("king", "queen") == pytest.approx(expected, abs=1e-6)
+
+
 def test_the_odd_one_out(vectors):
     assert vectors.odd_one_out(["orange", "queen", "apple"])[0].word == "queen"
     with pytest.raises(ConfigError, match="only be odd among several"):
