@@ -404,3 +404,28 @@ def test_a_sum_that_overflows_is_no_infinite_value(tmp_path):
     tensors = {"a": torch.full((9,), 3e38), "b": torch.full((9,), 6e4, dtype=torch.float16)}
     (tmp_path / "x.safetensors").write_bytes(tensor_bytes(tensors))
     assert read_tensors(tmp_path / "x.safetensors", None)["a"].equal(tensors["a"])
+
+
+def test_mapped_tensors_are_the_file_and_changes_stay_out_of_it(tmp_path: Path) -> None:
+    given = {
+        "a": torch.arange(6.0).reshape(2, 3),
+        "b": torch.tensor([True, False]),
+        "none": torch.zeros(0, 4),
+    }
+    path = tmp_path / "t.safetensors"
+    path.write_bytes(tensor_bytes(given))
+    found = read_tensors(path, None, mapped=True)
+    assert found.keys() == given.keys()
+    assert all(torch.equal(found[name], given[name]) for name in given)
+    before = path.read_bytes()
+    found["a"].zero_()
+    assert path.read_bytes() == before
+    entry = {"b": {"dtype": "BOOL", "shape": [1], "data_offsets": [0, 1]}}
+    path.write_bytes(with_header(entry | one(offsets=(1, 25)), b"\1" + bytes(24)))
+    assert torch.equal(read_tensors(path, None, mapped=True)["w"], torch.zeros(2, 3))
+    path.write_bytes(with_header(one(shape=(0, 2**62, 2**62), offsets=(0, 0))))
+    with pytest.raises(ModelError, match="not a sound safetensors file"):
+        read_tensors(path, None, mapped=True)
+    path.write_bytes(tensor_bytes({"a": torch.zeros(2)})[:-8] + b"\xff" * 8)
+    with pytest.raises(ModelError, match="NaN or infinite"):
+        read_tensors(path, None, mapped=True)

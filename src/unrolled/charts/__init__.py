@@ -10,6 +10,7 @@ from unrolled.charts.beam import BeamNode, beam_tree
 from unrolled.charts.calibration import Bins, reliability
 from unrolled.charts.cells import surprise, token_shares
 from unrolled.charts.deviations import deviations
+from unrolled.charts.examples import training_examples
 from unrolled.charts.fonts import missing_scripts
 from unrolled.charts.graph import computation_graph
 from unrolled.charts.heat import heat_map
@@ -45,6 +46,7 @@ __all__ = [
     "surface",
     "surprise",
     "token_shares",
+    "training_examples",
     "width_curve",
     "word_map",
 ]

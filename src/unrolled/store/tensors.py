@@ -16,7 +16,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -74,11 +76,14 @@ def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     return data
 
 
-def read_tensors(path: Path, expected: Expected | None) -> dict[str, Tensor]:
+def read_tensors(
+    path: Path, expected: Expected | None, *, mapped: bool = False
+) -> dict[str, Tensor]:
     """The tensors of a file, which must be exactly the `expected` names, types and shapes.
 
     All checks come before any memory is taken for the data. Without `expected` only the file's
-    consistency is checked.
+    consistency is checked. `mapped`: they lie in the file and memory holds what is read of them;
+    changes of them stay out of it.
     """
     with storage_errors(path, "read"), open_regular(path) as stream:
         header = _read_header(path, stream)
@@ -87,7 +92,7 @@ def read_tensors(path: Path, expected: Expected | None) -> dict[str, Tensor]:
         if expected is not None:
             _check_expected(path, declared, expected)
         stream.seek(0)
-        tensors = _load(path, stream.read())
+        tensors = _map(path, stream, declared) if mapped else _load(path, stream.read())
     _refuse_not_finite(path, tensors)
     return tensors
 
@@ -214,6 +219,22 @@ def _load(path: Path, data: bytes) -> dict[str, Tensor]:
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":
             raise _damaged(path, f"safetensors refuses it ({shown(str(error))})") from error
         raise
+
+
+def _map(path: Path, stream: BufferedReader, of: Mapping[str, Declared]) -> dict[str, Tensor]:
+    data = np.memmap(stream, np.uint8, mode="c")
+    begin = len(data) - max((tensor.end for tensor in of.values()), default=0)
+    try:
+        return {name: _mapped(data, begin, tensor) for name, tensor in of.items()}
+    except RuntimeError as error:  # sizes whose product is 0 may be as large as they like
+        raise _damaged(path, f"torch refuses it ({shown(str(error))})") from error
+
+
+def _mapped(data: NDArray[np.uint8], begin: int, of: Declared) -> Tensor:
+    if of.begin == of.end:  # torch maps nothing that is empty
+        return torch.empty(of.shape, dtype=of.dtype)
+    count, offset = math.prod(of.shape), begin + of.begin
+    return torch.frombuffer(data, dtype=of.dtype, count=count, offset=offset).reshape(of.shape)
 
 
 def _damaged(path: Path, problem: str) -> ModelError:

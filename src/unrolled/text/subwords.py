@@ -33,8 +33,11 @@ class Subwords:
     most: int
     buckets: int
 
-    def of(self, words: Sequence[str]) -> tuple[Longs, Longs]:
-        """The numbers of the words' n-grams, and where each word's begin: (n,), (words + 1,)."""
+    def of(self, words: Sequence[str] | Sequence[bytes]) -> tuple[Longs, Longs]:
+        """The numbers of the words' n-grams, and where each word's begin: (n,), (words + 1,).
+
+        Words may be bytes, which need not be UTF-8: a byte 10xxxxxx belongs to the one before.
+        """
         text = _characters(words)
         start, hashed = np.arange(len(text.word)), np.full(len(text.word), FIRST, np.uint32)
         owners: list[Longs] = []
@@ -53,20 +56,25 @@ class Subwords:
         return np.concatenate(numbers)[order].astype(np.int64), bounds
 
 
-def _characters(words: Sequence[str]) -> _Characters:
-    joined = "".join(f"<{word}>" for word in words).encode("utf-8", "replace")
-    values = np.frombuffer(joined, np.int8)
+def _characters(words: Sequence[str] | Sequence[bytes]) -> _Characters:
+    raw = [b"<%b>" % (word if isinstance(word, bytes) else _encoded(word)) for word in words]
+    values = np.frombuffer(b"".join(raw), np.int8)
     begins = np.flatnonzero((values.view(np.uint8) & 0xC0) != 0x80)
-    firsts = np.concatenate([[0], np.cumsum([len(word) + 2 for word in words])])
+    ends = np.cumsum([0, *map(len, raw)])
+    firsts = np.searchsorted(begins, ends)
     word = np.repeat(np.arange(len(words)), np.diff(firsts))
     signed = values.astype(np.int32).view(np.uint32)
     return _Characters(signed, np.append(begins, len(values)), word, firsts)
 
 
+def _encoded(word: str) -> bytes:
+    return word.encode("utf-8", "replace")
+
+
 def _with_character(text: _Characters, hashed: Hashes, which: Longs) -> Hashes:
     """The hashes, each with one character more."""
     begin, end = text.begins[which], text.begins[which + 1]
-    for byte in range(4):
+    for byte in range(int((end - begin).max(initial=0))):
         there = begin + byte < end
         values = text.values[np.minimum(begin + byte, len(text.values) - 1)]
         hashed = np.where(there, (hashed ^ values) * PRIME, hashed)

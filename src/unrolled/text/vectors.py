@@ -3,8 +3,11 @@
     word2vec, fastText text   N E          then a line a word:  word x1 … xE
     GloVe text                no first line of sizes
     word2vec binary           N E \\n       then word, a space, E little-endian float32
+    fastText binary           see fasttext_vectors.py; its n-grams make vectors of unseen words
 
-A file may be packed (.gz, .xz). Of a word that stands twice the first vector counts.
+Both binary formats are called .bin: fastText's begins with a number of its own, word2vec's with two
+sizes in digits. A file may be packed (.gz, .xz), but fastText's not. Of a word that stands twice
+the first vector counts.
 """
 
 import re
@@ -12,22 +15,27 @@ import warnings
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import DataError, StorageError
 from unrolled.text.corpus import DAMAGE, PACKINGS, read_lines
+from unrolled.text.fasttext_vectors import OPENING, read_fasttext
+from unrolled.text.word_parts import WordParts
 
 Floats = NDArray[np.float32]
 
 LINES_AT_ONCE = 1000
+AT_ONCE = 1 << 20  # bytes
 HEAD = 1 << 18  # bytes by which text and binary are told apart
 MAX_WIDTH = 16_384
 SIZE = re.compile(r"[0-9]{1,15}")
+NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 SPACES = re.compile(r"[ \t]+")
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 MAX_WORD = 1 << 16  # bytes of a word in a binary file
@@ -35,10 +43,11 @@ MAX_WORD = 1 << 16  # bytes of a word in a binary file
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words and their vectors."""
+    """Words, their vectors (N, E), and perhaps those of n-grams."""
 
     words: Sequence[str]
-    vectors: Floats  # (N, E)
+    vectors: Floats
+    parts: WordParts | None = None
 
     @property
     def width(self) -> int:
@@ -64,9 +73,16 @@ def read_vectors(
     most: int | None = None,
     encoding: str = "utf-8",
 ) -> WordVectors:
-    """The file's first `most` words (None: all), and those `wanted` that come later."""
+    """The file's first `most` words (None: all), and those `wanted` that come later.
+
+    Where none is wanted, nothing behind the first is read, so that no damage there is noticed.
+    """
     _check_twice(path)
-    rows = _binary_rows(path) if _is_binary(path) else _text_rows(path, encoding)
+    head, packed = _head(path)
+    if head.startswith(OPENING):
+        _refuse_packed(path, packed)
+        return WordVectors(*read_fasttext(path, wanted=wanted, most=most))
+    rows = _binary_rows(path) if _is_binary(head) else _text_rows(path, encoding)
     words: dict[str, int] = {}
     kept: list[Floats] = []
     index = 0
@@ -78,6 +94,8 @@ def read_vectors(
                 chosen.append(row)
             index += 1
         kept.append(values[chosen])
+        if most is not None and index >= most and wanted == ():
+            break
     if not index:
         raise DataError(path, "holds no word vector; a line is a word and its numbers.")
     return WordVectors(list(words), np.concatenate(kept))
@@ -92,10 +110,23 @@ def _check_twice(path: Path | str) -> None:
         )
 
 
-def _is_binary(path: Path | str) -> bool:
-    """Whether sizes stand first and what follows is no text: it holds control characters."""
+def _head(path: Path | str) -> tuple[bytes, bool]:
+    """How a file begins, unpacked, and whether it is packed."""
     with _opened(path) as file:
-        head = file.read(HEAD)
+        return file.read(HEAD), not isinstance(file, BufferedReader)
+
+
+def _refuse_packed(path: Path | str, packed: bool) -> None:
+    if packed:
+        raise DataError(
+            path,
+            "is a packed fastText file, but its vectors are read where they lie in the file. "
+            "Unpack it (gunzip, unxz) and name what comes out.",
+        )
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether sizes stand first and what follows is no text: it holds control characters."""
     first, _, rest = head.partition(b"\n")
     return _sizes(first.decode("latin-1").split()) is not None and bool(CONTROL.search(rest))
 
@@ -135,8 +166,10 @@ def _text_rows(path: Path | str, encoding: str) -> Iterator[tuple[list[str], Flo
 def _parsed(path: Path | str, block: list[tuple[int, str]], width: int) -> tuple[list[str], Floats]:
     """A word may hold spaces, so the numbers are counted from the end of the line."""
     fields = [line.rstrip().rsplit(" ", width) for _, line in block]
+    words = [row[0].strip(" \t") for row in fields]
     try:
-        return [row[0].strip(" \t") for row in fields], _numbers([row[1:] for row in fields], width)
+        _check_words(words)
+        return words, _numbers([row[1:] for row in fields], width)
     except ValueError:
         if len(block) > 1:
             halves = (block[: len(block) // 2], block[len(block) // 2 :])
@@ -151,6 +184,13 @@ def _parsed(path: Path | str, block: list[tuple[int, str]], width: int) -> tuple
             "between them, as in the first line.",
             line=number,
         ) from None
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """ValueError where a number is left over: the row is too long, and that is no word's end."""
+    for word in words:
+        if " " in word and NUMBER.fullmatch(word.rpartition(" ")[2]):
+            raise ValueError("there are more numbers than in the first line")
 
 
 def _numbers(rows: Sequence[Sequence[str]], width: int) -> Floats:
@@ -174,11 +214,10 @@ def _binary_rows(path: Path | str) -> Iterator[tuple[list[str], Floats]]:
         assert sizes is not None  # or it would have been read as text
         count, width = sizes
         _check_width(path, width)
+        rows = _BinaryRows(path, file, count, width)
         for start in range(0, count, LINES_AT_ONCE):
-            rows = range(start, min(count, start + LINES_AT_ONCE))
-            pairs = [_binary_row(path, file, width, row, count) for row in rows]
-            yield [word for word, _ in pairs], np.stack([values for _, values in pairs])
-        if file.read(1 << 10).strip(b"\n"):
+            yield rows.next(min(LINES_AT_ONCE, count - start))
+        if (rows.left() + file.read(1 << 10)).strip(b"\n"):
             raise DataError(
                 path,
                 f"goes on behind the {count:,} vectors that its first line speaks of; it is "
@@ -186,21 +225,44 @@ def _binary_rows(path: Path | str) -> Iterator[tuple[list[str], Floats]]:
             )
 
 
-def _binary_row(
-    path: Path | str, file: BinaryIO, width: int, row: int, count: int
-) -> tuple[str, Floats]:
-    word = bytearray()
-    while (byte := file.read(1)) not in (b" ", b"") and len(word) < MAX_WORD:
-        word += byte
-    data = file.read(4 * width)
-    values = np.frombuffer(data, dtype="<f4") if len(data) == 4 * width else np.zeros(0, "<f4")
-    if byte != b" " or not len(values) or not np.isfinite(values).all():
+class _BinaryRows:
+    """The rows of word2vec's binary form, cut out of what is read a piece at a time."""
+
+    def __init__(self, path: Path | str, file: BinaryIO, count: int, width: int) -> None:
+        self.path, self.file, self.count, self.width = path, file, count, width
+        self.data, self.at, self.row = b"", 0, 0
+
+    def next(self, some: int) -> tuple[list[str], Floats]:
+        """So many more words and vectors (n, E)."""
+        pairs = [self._row() for _ in range(some)]
+        values = np.frombuffer(b"".join([numbers for _, numbers in pairs]), "<f4")
+        values = values.reshape(some, self.width)
+        finite = np.isfinite(values).all(1)
+        if not finite.all():
+            self._is_damaged(self.row - some + int(finite.argmin()))
+        return [word.lstrip(b"\n").decode("utf-8", "replace") for word, _ in pairs], values
+
+    def left(self) -> bytes:
+        """What is read, but belongs to no row."""
+        return self.data[self.at :]
+
+    def _row(self) -> tuple[bytes, bytes]:
+        while (end := self.data.find(b" ", self.at, self.at + MAX_WORD)) < 0 or (
+            end + 4 * self.width >= len(self.data)
+        ):
+            too_long = end < 0 and len(self.data) - self.at >= MAX_WORD
+            if too_long or not (more := self.file.read(AT_ONCE)):
+                self._is_damaged(self.row)
+            self.data, self.at = self.left() + more, 0
+        begin, self.at, self.row = self.at, end + 1 + 4 * self.width, self.row + 1
+        return self.data[begin:end], self.data[end + 1 : self.at]
+
+    def _is_damaged(self, row: int) -> NoReturn:
         raise DataError(
-            path,
-            f"ends or is damaged at word {row + 1} of {count} (vectors of {width} numbers); "
-            "get the file again.",
+            self.path,
+            f"ends or is damaged at word {row + 1} of {self.count} (vectors of {self.width} "
+            "numbers); get the file again.",
         )
-    return word.lstrip(b"\n").decode("utf-8", "replace"), values
 
 
 def _check_width(path: Path | str, width: int) -> None:

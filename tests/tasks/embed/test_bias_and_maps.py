@@ -18,6 +18,7 @@ def table(N=40, E=12, seed=0):
     return np.random.default_rng(seed).normal(size=(N, E))
 
 
+@pytest.mark.row("C16")
 def test_neutral_words_have_nothing_of_the_direction_left():
     rows = units(table())
     g = direction(rows[:3], rows[3:6])
@@ -31,6 +32,7 @@ def test_the_direction_is_that_of_pairs_that_differ_in_one():
     np.testing.assert_allclose(g, axis, atol=1e-12)
 
 
+@pytest.mark.row("C16")
 def test_pairs_are_equally_far_from_every_neutral_word():
     made = debiased(table(), [(0, 1), (2, 3)], kept=[9])
     others = np.delete(made, [0, 1, 2, 3, 9], axis=0)
@@ -73,6 +75,7 @@ def test_a_plane_keeps_all_neighbours_of_vectors_in_a_plane():
     assert kept_neighbours(flat, table(30, 2, seed=5)) < 0.7
 
 
+@pytest.mark.row("C14")
 @pytest.mark.parametrize("method", ["pca", "t-sne"])
 def test_a_map_is_the_same_for_the_same_seed(method):
     vectors = words_of()
@@ -84,7 +87,7 @@ def test_a_map_is_the_same_for_the_same_seed(method):
 
 def test_the_commands(tmp_path, capsys):
     vectors, file = words_of(), tmp_path / "v.txt"
-    file.write_bytes(b"".join(WRITERS["text"](vectors.words, vectors.vectors)))
+    file.write_bytes(b"".join(WRITERS["text"](vectors)))
     (tmp_path / "pairs").write_text("w0 w1\nw2 w3\n")
     (tmp_path / "weat").write_text("w4 w5\nw6 w7\nw0 w2\nw1 w3\n")
     given = [f"--pairs={tmp_path / 'pairs'}", f"--weat={tmp_path / 'weat'}", "--json"]
@@ -101,3 +104,76 @@ def test_the_commands(tmp_path, capsys):
     assert "of nearest neighbours are nearest on the map too" in capsys.readouterr().out
     assert ">w8<" in drawn.read_text()
     assert main(["vectors", "map", str(file), "--method=x"]) == 2
+
+
+def kinds():
+    """People and animals: words of a kind lie together, the kinds apart."""
+    words = ["man", "woman", "king", "queen", "boy", "girl", "cat", "dog", "fish", "cow", "hen"]
+    chance, table = np.random.default_rng(2), np.zeros((len(words), 20))
+    table[:6, 0] = table[6:, 1] = 1.0
+    table += 0.1 * chance.normal(size=table.shape)
+    return unrolled.WordVectors(words, table.astype(np.float32))
+
+
+@pytest.mark.row("C14", "Q14")
+@pytest.mark.parametrize("method", ["pca", "t-sne"])
+def test_a_man_is_nearer_to_a_woman_than_to_a_cat(method, tmp_path, capsys):
+    file, drawn = tmp_path / "v.txt", tmp_path / "map.svg"
+    file.write_bytes(b"".join(WRITERS["text"](kinds())))
+    asked = ["vectors", "map", str(file), f"--method={method}", "--json", f"--out={drawn}"]
+    assert main(asked) == 0
+    places = {w: np.array(xy) for w, xy in json.loads(capsys.readouterr().out)["words"].items()}
+    near, far = (np.linalg.norm(places["man"] - places[word]) for word in ("woman", "cat"))
+    assert near < far
+    assert all(f">{word}<" in drawn.read_text() for word in kinds().words)
+
+
+def relations(pairs=30, E=30, kinds=3):
+    """Every word of a kind differs from its partner by what its kind has in common."""
+    chance = np.random.default_rng(7)
+    steps = 3.0 * np.linalg.qr(chance.normal(size=(E, kinds)))[0].T
+    first = chance.normal(size=(kinds, pairs, E))
+    second = first + steps[:, None]
+    names = [[[f"{side}{k}of{n}" for n in range(pairs)] for side in "ab"] for k in range(kinds)]
+    lines = [
+        f"{a[n]} {b[n]} {a[m]} {b[m]}"
+        for a, b in names
+        for n in range(pairs)
+        for m in (n - 1, n - 2)
+    ]
+    words = [word for a, b in names for word in (*a, *b)]
+    table = np.concatenate([np.concatenate(both) for both in zip(first, second, strict=True)])
+    return unrolled.WordVectors(words, table.astype(np.float32)), lines
+
+
+@pytest.mark.row("C15")
+def test_analogies_do_not_survive_a_map_but_a_linear_one_of_enough_dimensions(tmp_path, capsys):
+    """PCA keeps differences up to what it drops, t-SNE bends them."""
+    vectors, lines = relations()
+    file, questions = tmp_path / "v.txt", tmp_path / "q.txt"
+    file.write_bytes(b"".join(WRITERS["text"](vectors)))
+    questions.write_text("\n".join(lines))
+
+    def right(space):
+        asked = ["vectors", "evaluate", str(file), str(questions), f"--space={space}", "--json"]
+        assert main([*asked, "--method=raw"]) == 0
+        return json.loads(capsys.readouterr().out)["scores"][0]["value"]
+
+    original = right("original")
+    assert original > 0.9
+    assert right("pca-10") > 0.9
+    assert right("pca-2") < 0.5
+    assert right("t-sne") < 0.8
+
+
+def test_spaces_that_are_none(tmp_path, capsys):
+    file = tmp_path / "v.txt"
+    file.write_bytes(b"".join(WRITERS["text"](words_of(5001))))
+    (tmp_path / "q").write_text("w0 w1 w2 w3\n")
+    for space in ("pca", "pca-0", "x"):
+        asked = ["vectors", "evaluate", str(file), str(tmp_path / "q"), f"--space={space}"]
+        assert main(asked) == 2
+        assert "must be original, t-sne or pca-K, as pca-10" in capsys.readouterr().err
+    assert main([*asked[:-1], "--space=t-sne"]) == 2
+    assert "there are 5,001 words, but t-SNE places 3 to 5,000" in capsys.readouterr().err
+    assert main([*asked[:-1], "--space=t-sne", "--limit=40"]) == 0

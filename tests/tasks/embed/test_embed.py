@@ -13,7 +13,7 @@ from unrolled.app.cli import main
 from unrolled.errors import DataError
 from unrolled.nn import embed_kernels
 from unrolled.tasks.embed.data import LONGEST, read_text
-from unrolled.tasks.embed.settings import EmbedTokens
+from unrolled.tasks.embed.settings import EmbedTokens, EmbedTrain
 from unrolled.tasks.folder import load
 from unrolled.tasks.run import train
 from unrolled.text.numbered import NumberedWords
@@ -158,9 +158,16 @@ def test_without_kernels_a_run_ends_in_the_same_vectors(objective, tmp_path, mon
     np.testing.assert_allclose(compiled, vectors("plain"), rtol=1e-4, atol=1e-6)
 
 
-def test_the_loss_that_is_told_falls_and_is_that_of_the_vectors(tmp_path):
+@pytest.mark.row("C1", "C2")
+@pytest.mark.parametrize("objective", ["skip-gram", "cbow"])
+def test_the_loss_that_is_told_falls_and_is_that_of_the_vectors(objective, tmp_path):
     topics(tmp_path)
-    settings = {"model.embedding_size": 8, "train.learning_rate": 0.1, "train.batch_tokens": 1000}
+    settings = {
+        "model.objective": objective,
+        "model.embedding_size": 8,
+        "train.learning_rate": 0.1,
+        "train.batch_tokens": 1000,
+    }
     out = tmp_path / "m"
     train("embed", train=tmp_path / "t", test=tmp_path / "t", out=out, settings=settings, epochs=6)
     from unrolled.evaluate.report import saved_reports
@@ -169,3 +176,27 @@ def test_the_loss_that_is_told_falls_and_is_that_of_the_vectors(tmp_path):
     zero = report.baselines["zero_vectors"][0]
     assert zero.value == pytest.approx(6 * np.log(2))
     assert report.scores[0].value < zero.value - 0.5
+
+
+@pytest.mark.row("C7")
+@pytest.mark.parametrize("negatives", [2, 5, 20])
+def test_any_number_of_negatives_learns(negatives, tmp_path):
+    """Where nothing is known a prediction and its k negatives are k + 1 tosses of a coin."""
+    topics(tmp_path)
+    settings = {"train.negatives": negatives, "model.embedding_size": 8, "train.subsample": 0.0}
+    settings |= {"train.learning_rate": 0.02, "train.batch_tokens": 1000}
+    out, files = tmp_path / "m", {"train": tmp_path / "t", "test": tmp_path / "t"}
+    train("embed", **files, out=out, settings=settings, epochs=4)
+    from unrolled.evaluate.report import saved_reports
+
+    report = saved_reports(out)["test"]
+    assert report.baselines["zero_vectors"][0].value == pytest.approx((1 + negatives) * np.log(2))
+    assert report.scores[0].value < report.baselines["zero_vectors"][0].value - 0.2
+
+
+@pytest.mark.row("C7")
+def test_how_many_negatives_are_usual_is_said(capsys):
+    assert EmbedTrain().negatives == 5
+    assert main(["train", "embed", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "5 to 20 for small texts, 2 to 5 for large" in said

@@ -119,6 +119,7 @@ def test_the_same_bytes_every_time_for_a_number_of_threads():
     assert not torch.equal(trained(2), trained(3))
 
 
+@pytest.mark.row("C1", "C2")
 @both
 def test_gradients_are_those_of_finite_differences(cbow):
     corpus, chances = parts(12, 6)
@@ -146,6 +147,7 @@ class _Lost(torch.nn.Module):
         return self.network.loss(block).total
 
 
+@pytest.mark.row("C2")
 def test_pairs_are_exactly_those_of_the_windows():
     corpus, chances = parts(40, 20)
     step = options(cbow=False, window=4)
@@ -173,6 +175,7 @@ def test_pairs_are_exactly_those_of_the_windows():
     assert found == expected
 
 
+@pytest.mark.row("C1")
 def test_the_order_of_neighbours_changes_nothing_in_cbow():
     corpus, chances = parts(40, 8)
     network = network_of(40, 9, cbow=True, dtype=torch.float64)

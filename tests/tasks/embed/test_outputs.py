@@ -32,6 +32,7 @@ def network_of(V, E, *, cbow, output, tree="huffman", dtype=torch.float64):
     return network
 
 
+@pytest.mark.row("C5")
 @pytest.mark.parametrize("V", [2, 3, 7, 1000])
 @pytest.mark.parametrize(
     ("output", "tree"), [("softmax", ""), *(("hierarchical", t) for t in TREES)]
@@ -43,6 +44,29 @@ def test_probabilities_of_all_words_sum_to_one(V, output, tree):
     assert float((-lost).exp().sum().detach()) == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.row("C4")
+@both
+def test_the_loss_is_cross_entropy_and_0_only_for_a_word_that_is_certain(cbow):
+    """−Σ y log ŷ of the definition, for each pair (skip-gram) or word (CBOW)."""
+    network = network_of(6, 3, cbow=cbow, output="softmax")
+    pairs = torch.tensor([0, 0, 1])
+    block = Block(torch.tensor([4, 2]), pairs, torch.tensor([1, 5, 3]), pairs, 1.0)
+    rows, output = network.input.detach().numpy(), network.output.detach().numpy()
+    asked = [((1, 5), 4), ((3,), 2)] if cbow else [((4,), 1), ((4,), 5), ((2,), 3)]
+    expected = 0.0
+    for given, target in asked:
+        scores = output @ rows[[*given]].mean(0)
+        expected -= np.eye(6)[target] @ np.log(np.exp(scores) / np.exp(scores).sum())
+    found = network.loss(block).total
+    assert float(found.detach()) == pytest.approx(expected, rel=1e-12)
+    assert (network.losses(block) > 0).all()
+    only = torch.full((6, 3), -1e6, dtype=torch.float64)
+    only[3] = 0.0
+    network.output.data = only
+    certain = network._positive(torch.ones(2, 3, dtype=torch.float64), torch.tensor([3, 1]))
+    assert certain.tolist() == [0.0, 3e6]
+
+
 def test_the_softmax_stands_scores_of_a_thousand():
     network = network_of(4, 1, cbow=False, output="softmax")
     network.output.data = torch.tensor([[1000.0], [-1000.0], [0.0], [999.0]], dtype=torch.float64)
@@ -50,12 +74,14 @@ def test_the_softmax_stands_scores_of_a_thousand():
     np.testing.assert_allclose(lost.detach(), [np.log1p(np.exp(-1)), 2000 + np.log1p(np.exp(-1))])
 
 
+@pytest.mark.row("C5")
 def test_a_balanced_tree_is_no_deeper_than_the_logarithm():
     for V in (2, 3, 1000, 1025):
         depth = np.diff(paths_of("balanced", falling(V)).starts)
         assert depth.max() <= np.ceil(np.log2(V))
 
 
+@pytest.mark.row("C5")
 @pytest.mark.parametrize("V", [2, 3, 50, 2000])
 def test_a_huffman_tree_is_the_shortest(V):
     import heapq
@@ -73,6 +99,7 @@ def test_a_huffman_tree_is_the_shortest(V):
     assert int(counts @ depth) == cost
 
 
+@pytest.mark.row("C4", "C5")
 @both
 @pytest.mark.parametrize(
     ("output", "tree"), [("softmax", ""), *(("hierarchical", t) for t in TREES)]

@@ -169,7 +169,8 @@ def test_a_tagger_gets_vectors_of_words_that_the_text_had_not(folder):
     ],
 )
 def test_folders_that_lie_are_refused(folder, values, problem, tmp_path):
-    from unrolled.tasks.shared.word_vectors import WordParts, parse_subwords
+    from unrolled.tasks.shared.vector_folder import parse_subwords
+    from unrolled.text.word_parts import WordParts
 
     words = unrolled.WordVectors.load(folder)
     files = {"subwords.json": json.dumps(values).encode()}

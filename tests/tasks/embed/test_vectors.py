@@ -1,13 +1,18 @@
 """Asking word vectors: neighbours, analogies, the odd one out; and files of other tools."""
 
 import json
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import unrolled
 from unrolled.app.cli import main
 from unrolled.errors import ConfigError
+from unrolled.store.files import write_folder
+from unrolled.store.tensors import tensor_bytes
 from unrolled.tasks.embed.questions import judge
 from unrolled.text.vector_writer import WRITERS
 
@@ -76,6 +81,43 @@ def test_cosines_do_not_depend_on_length_and_zeros_are_like_nothing():
     assert [near.word for near in table.neighbours("z")] == ["a", "b"]
 
 
+@pytest.mark.parametrize("scale", [1e-35, 1e-20, 1e20, 1e38])
+def test_no_size_of_numbers_changes_what_is_near(scale):
+    given = np.random.default_rng(0).normal(size=(30, 4)).clip(-3, 3)
+    plain, scaled = (
+        made({f"w{k}": row for k, row in enumerate(x)}) for x in (given, given * scale)
+    )
+    for word in ("w0", "w7"):
+        expected, found = plain.neighbours(word, 5), scaled.neighbours(word, 5)
+        assert [near.word for near in found] == [near.word for near in expected]
+        np.testing.assert_allclose(
+            [near.similarity for near in found], [n.similarity for n in expected], atol=1e-5
+        )
+        far = scaled.neighbours(word, 29, measure="euclidean")
+        apart = [near.word for near in plain.neighbours(word, 29, measure="euclidean")]
+        assert [near.word for near in far] == apart
+    assert scaled.similarity("w1", "w2") == pytest.approx(plain.similarity("w1", "w2"), abs=1e-5)
+    for method in ("add", "raw", "multiply"):
+        best = scaled.analogy("w1", "w2", "w3", 3, method=method)
+        expected = plain.analogy("w1", "w2", "w3", 3, method=method)
+        assert [near.word for near in best] == [near.word for near in expected]
+
+
+def test_words_and_vectors_in_python(vectors):
+    assert len(vectors) == 6
+    assert "king" in vectors
+    assert "Duke" not in vectors
+    assert [*vectors.words] == [*TABLE]
+    assert isinstance(vectors.vectors, np.ndarray)
+    assert vectors.vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors["king"], vectors.vectors[vectors.row("king")])
+    with pytest.raises(ConfigError, match="no vector of 'duke'"):
+        vectors["duke"]
+    a, b = np.array(TABLE["king"]), np.array(TABLE["queen"])
+    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+    assert vectors.similarity("king", "queen") == pytest.approx(expected, abs=1e-6)
+
+
 def test_the_odd_one_out(vectors):
     assert vectors.odd_one_out(["orange", "queen", "apple"])[0].word == "queen"
     with pytest.raises(ConfigError, match="only be odd among several"):
@@ -97,7 +139,7 @@ def test_what_is_written_is_read_to_the_bit(form, tmp_path):
     words = [f"w{k}é" for k in range(50)]
     table = unrolled.WordVectors(words, chance.normal(size=(50, 7)).astype(np.float32))
     path = tmp_path / "v"
-    path.write_bytes(b"".join(WRITERS[form](table.words, table.vectors)))
+    path.write_bytes(b"".join(WRITERS[form](table)))
     again = unrolled.WordVectors.load(path)
     assert [*again.words] == words
     assert np.array_equal(again.vectors, table.vectors)
@@ -108,7 +150,7 @@ def test_what_is_written_is_read_to_the_bit(form, tmp_path):
 def test_gensim_reads_what_we_write_and_we_read_what_it_wrote(form, vectors, tmp_path):
     models = pytest.importorskip("gensim.models")
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    ours.write_bytes(b"".join(WRITERS[form](vectors.words, vectors.vectors)))
+    ours.write_bytes(b"".join(WRITERS[form](vectors)))
     read = models.KeyedVectors.load_word2vec_format(str(ours), binary=form == "binary")
     assert np.array_equal(read.vectors, vectors.vectors)
     read.save_word2vec_format(str(theirs), binary=form == "binary")
@@ -118,7 +160,7 @@ def test_gensim_reads_what_we_write_and_we_read_what_it_wrote(form, vectors, tmp
 def test_words_with_spaces_are_not_written():
     table = made({"a b": [1.0, 2.0]})
     with pytest.raises(ConfigError, match="'a b' is empty or holds white space"):
-        b"".join(WRITERS["text"](table.words, table.vectors))
+        b"".join(WRITERS["text"](table))
 
 
 def test_analogies_are_judged_by_section(vectors, tmp_path):
@@ -226,3 +268,41 @@ def test_a_file_of_another_encoding_is_read_when_it_is_named(tmp_path, capsys):
     assert "not valid utf-8" in capsys.readouterr().err
     assert main([*asked, "--encoding=latin-1"]) == 0
     assert capsys.readouterr().out.split()[0] == "house"
+
+
+def a_folder(path, tensors, words=("a", "b")):
+    words_file = json.dumps({"words": words, "counts": [1] * len(words)}).encode()
+    write_folder(path, {"words.json": words_file, "model.safetensors": tensor_bytes(tensors)})
+    return path
+
+
+def test_vectors_of_a_folder_stay_in_the_file(tmp_path):
+    """A million numbers take no memory until they are asked for."""
+    words = [f"w{k}" for k in range(20_000)]
+    rows = torch.randn(len(words), 50)
+    folder = a_folder(tmp_path / "m", {"input": rows}, words)
+    vectors = unrolled.WordVectors.load(folder, limit=19_999)
+    if (maps := Path("/proc/self/maps")).exists():
+        assert str(folder / "model.safetensors") in maps.read_text()
+    assert np.array_equal(vectors["w7"], rows[7].numpy())
+    tracemalloc.start()
+    assert len(vectors.neighbours("w7")) == 10
+    assert tracemalloc.get_traced_memory()[1] < rows.nbytes
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("tensors", "problem"),
+    [
+        ({"input": torch.zeros(3, 2)}, "there are 3 vectors for 2 words"),
+        ({"input": torch.zeros(2, 2, dtype=torch.int64)}, "a row of 32-bit numbers a word"),
+        ({"input": torch.zeros(2, 2, dtype=torch.bfloat16)}, "a row of 32-bit numbers a word"),
+        ({"input": torch.zeros(2)}, "a row of 32-bit numbers a word"),
+        ({"input": torch.zeros(2, 0)}, "a row of 32-bit numbers a word"),
+        ({"other": torch.zeros(2, 2)}, "a row of 32-bit numbers a word"),
+    ],
+)
+def test_folders_of_something_else_are_refused(tensors, problem, tmp_path, capsys):
+    folder = a_folder(tmp_path / "m", tensors)
+    assert main(["vectors", "neighbours", str(folder), "a"]) == 4
+    assert problem in capsys.readouterr().err

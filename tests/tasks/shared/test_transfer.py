@@ -5,6 +5,7 @@ import pytest
 
 from unrolled.app.cli import main
 from unrolled.errors import ConfigError
+from unrolled.evaluate.report import saved_reports
 from unrolled.tasks.run import train
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
@@ -96,3 +97,53 @@ def test_there_must_be_something_to_freeze(task, tmp_path, capsys):
     options = [f"--train={tmp_path / 'data.tsv'}", f"--out={tmp_path / 'out'}"]
     assert main(["train", task, *options, "--set", "model.freeze_vectors=true"]) == 2
     assert "there are no vectors to freeze" in capsys.readouterr().err
+
+
+def topics(tmp_path):
+    """A plain text of two topics, and labelled texts of a word of a topic and two of none.
+
+    In the training data every word comes once: what matters can only be known from the plain text.
+    """
+    chance = np.random.default_rng(4)
+    sea, war, neutral = ([f"{name}{k}" for k in range(100)] for name in ("sea", "war", "any"))
+    own = [chance.choice((sea, war)[k % 2], 4) for k in range(8000)]
+    mixed = [chance.permutation([*words, *chance.choice(neutral, 3)]) for words in own]
+    (tmp_path / "plain").write_text("\n".join(map(" ".join, mixed)))
+    train = [
+        (label, [neutral[4 * k + side], words[k], neutral[4 * k + 2 + side]])
+        for k in range(20)
+        for side, (label, words) in enumerate((("sea", sea), ("war", war)))
+    ]
+    test = [
+        (label, [*chance.choice(neutral[:80], 2), words[k % 20]])
+        for k in range(100)
+        for label, words in (("sea", sea), ("war", war))
+    ]
+    for name, rows in {"train": train, "dev": test[100:], "test": test[:100]}.items():
+        lines = "".join(f"{label}\t{' '.join(words)}\n" for label, words in rows)
+        (tmp_path / name).write_text(lines)
+    return {name: tmp_path / name for name in ("train", "dev", "test")}
+
+
+def accuracy(files, out, seed, **chosen):
+    sizes = {"model.embedding_size": 10, "model.hidden_size": 8, "train.learning_rate": 0.01}
+    more = {"tokens.splitter": "space", "tokens.min_count": 1, "train.baselines": False}
+    train("classify", **files, out=out, settings=sizes | more | chosen, epochs=20, seed=seed)
+    return saved_reports(out)["test"].scores[0].value
+
+
+@pytest.mark.row("C17")
+@pytest.mark.parametrize("freeze", [True, False])
+def test_vectors_of_a_plain_text_help_small_data(freeze, tmp_path):
+    """Five seeds; the 95 % interval of the mean difference (Student's t) lies above 0."""
+    files = topics(tmp_path)
+    settings = {"model.embedding_size": 10, "train.subsample": 0.0, "train.batch_tokens": 5000}
+    settings["tokens.splitter"] = "space"
+    train("embed", train=tmp_path / "plain", out=tmp_path / "v", settings=settings, epochs=4)
+    given = {"model.vectors": str(tmp_path / "v"), "model.freeze_vectors": freeze}
+    gains = [
+        accuracy(files, tmp_path / f"with{seed}", seed, **given)
+        - accuracy(files, tmp_path / f"without{seed}", seed)
+        for seed in range(1, 6)
+    ]
+    assert np.mean(gains) - 2.776 * np.std(gains, ddof=1) / 5**0.5 > 0.0

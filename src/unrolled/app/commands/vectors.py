@@ -27,6 +27,7 @@ Limit = Annotated[
 Inputs = Annotated[
     bool, typer.Option("--include-inputs", help="Let the words that are given be answers too.")
 ]
+Seed = Annotated[int, typer.Option(min=0, help="Where chance begins.")]
 Word = Annotated[str, typer.Argument(show_default=False)]
 Method = Annotated[
     str, typer.Option(help="add (3CosAdd), raw (lengths kept) or multiply (3CosMul).")
@@ -43,6 +44,7 @@ def vectors_application() -> typer.Typer:
     app.command("map")(map_)
     app.command("debias")(debias)
     app.command("convert")(convert)
+    app.command("examples")(examples)
     return app
 
 
@@ -96,15 +98,21 @@ def evaluate(
     vectors: Vectors,
     files: Annotated[list[Path], typer.Argument(help="Analogies, or pairs with their likeness.")],
     method: Method = "add",
+    space: Annotated[
+        str, typer.Option(help="original, pca-K (K dimensions) or t-sne (two).")
+    ] = "original",
+    seed: Seed = 1,
     limit: Limit = None,
     encoding: Encoding = "utf-8",
     json: Json = False,
 ) -> None:
     """Judge vectors by analogies (a b c d a line) and by pairs of words with a number."""
+    from unrolled.tasks.embed.maps import projected
     from unrolled.tasks.embed.questions import Questions, judge
 
     table = load(vectors, limit, encoding)
     with busy(f"asking {vectors}"):
+        table = projected(table, space, seed=seed)
         rows = [row for file in files for row in judge(table, file, method=method)]
     print_shown(Questions(rows), title=f"{vectors}: {len(table):,} words", out=None, json=json)
 
@@ -114,7 +122,7 @@ def map_(
     words: Annotated[list[str] | None, typer.Argument(help="Words; none: the first.")] = None,
     top: Annotated[int, typer.Option(min=3, max=5000, help="How many of the first.")] = 200,
     method: Annotated[str, typer.Option(help="t-sne or pca.")] = "t-sne",
-    seed: Annotated[int, typer.Option(min=0, help="Where chance begins.")] = 1,
+    seed: Seed = 1,
     limit: Limit = None,
     encoding: Encoding = "utf-8",
     out: Out = None,
@@ -147,7 +155,7 @@ def debias(
     table = load(vectors, limit, encoding)
     with busy(f"debiasing {vectors}"):
         made, shown = debias_words(table, pairs, keep=keep, weat_file=weat)
-        write_file(out, WRITERS["text"](made.words, made.vectors))
+        write_file(out, WRITERS["text"](made))
     print_shown(shown, title="", out=None, json=json)
     note(f"Written: {out}, {len(made):,} words of {made.width} numbers.")
 
@@ -156,7 +164,11 @@ def convert(
     vectors: Vectors,
     out: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
     form: Annotated[
-        str, typer.Option("--format", help="text (word2vec, fastText .vec), binary or glove.")
+        str,
+        typer.Option(
+            "--format",
+            help="text (word2vec, fastText .vec), binary (word2vec), glove or fasttext (.bin).",
+        ),
     ] = "text",
     limit: Limit = None,
     encoding: Encoding = "utf-8",
@@ -169,8 +181,28 @@ def convert(
         raise not_one_of("--format", form, WRITERS)
     table = load(vectors, limit, encoding)
     with busy(f"writing {out}"):
-        write_file(out, WRITERS[form](table.words, table.vectors))
+        write_file(out, WRITERS[form](table))
     note(f"Written: {out}, {len(table):,} words of {table.width} numbers.")
+
+
+def examples(
+    text: Annotated[str, typer.Argument(help="A text file, or - for standard input.")],
+    window: Annotated[int, typer.Option(min=1, max=100, help="Words on either side.")] = 2,
+    negatives: Annotated[int, typer.Option(min=1, max=100, help="Drawn for every word.")] = 5,
+    objective: Annotated[str, typer.Option(help="skip-gram or cbow.")] = "skip-gram",
+    top: Annotated[int, typer.Option(min=1, max=1000, help="How many words of the text.")] = 20,
+    seed: Seed = 1,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Show what the first words of a text are learned from: windows, and words drawn against them.
+
+    Windows are laid and words drawn as `train embed` does it, but no frequent word is skipped.
+    """
+    from unrolled.tasks.embed.examples import Windows, examples_of
+
+    windows = Windows(objective, window, negatives, seed)
+    print_shown(examples_of(text, windows, most=top), title="", out=out, json=json)
 
 
 def load(path: Path, limit: int | None, encoding: str) -> "WordVectors":
@@ -189,3 +221,5 @@ def show(found: "Sequence[Near]", asked: dict[str, Any], *, json: bool) -> None:
         print_json({**asked, "found": [near._asdict() for near in found]})
     elif found:
         print(columns([[visible(near.word), f"{near.similarity:.4f}"] for near in found]))
+    else:
+        note("There is no other word.")

@@ -1,9 +1,11 @@
 """Word vectors in the plane, and what the plane keeps of them.
 
 t-SNE (van der Maaten & Hinton 2008) keeps neighbours, PCA directions of the largest variance.
-How many of each word's nearest neighbours are still among its nearest is counted and told.
+How many of each word's nearest neighbours are still among its nearest is counted and told. What
+becomes of analogies in fewer dimensions can be asked of projected vectors.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +15,13 @@ from numpy.typing import NDArray
 
 from unrolled.errors import ConfigError, not_one_of
 from unrolled.evaluate.shown import columns, visible
+from unrolled.tasks.embed.bias import units as at_length_one
 from unrolled.tasks.shared.word_vectors import WordVectors
 
 NEIGHBOURS = 10
 METHODS = ("t-sne", "pca")
 MOST = 5000  # words of a map
+PCA = re.compile(r"pca-([1-9][0-9]{0,3})")
 
 Floats = NDArray[np.float64]
 
@@ -65,18 +69,33 @@ def map_words(vectors: WordVectors, words: Sequence[str], *, method: str, seed: 
     words = list(dict.fromkeys(words))
     if not 3 <= len(words) <= MOST:
         raise ConfigError(f"there are {len(words)} words, but a map has 3 to {MOST:,}.")
-    table = vectors.vectors[[vectors.row(word) for word in words]].astype(np.float64)
-    lengths = np.linalg.norm(table, axis=1, keepdims=True)
-    units = table / np.where(lengths > 0, lengths, 1.0)
-    places = _by_pca(units) if method == "pca" else _by_tsne(units, seed)
+    units = at_length_one(vectors.vectors[[vectors.row(word) for word in words]].astype(np.float64))
+    places = _by_pca(units, 2) if method == "pca" else _by_tsne(units, seed)
     return WordMap(words, places, method, kept_neighbours(units, places))
 
 
-def _by_pca(units: Floats) -> Floats:
+def projected(vectors: WordVectors, space: str, *, seed: int) -> WordVectors:
+    """The same words in fewer dimensions: "original" (none fewer), "pca-K" or "t-sne" (two)."""
+    if space == "original":
+        return vectors
+    found = PCA.fullmatch(space)
+    if space != "t-sne" and not found:
+        raise ConfigError(f"--space is {space!r}, but must be original, t-sne or pca-K, as pca-10.")
+    if not found and not 3 <= len(vectors) <= MOST:
+        raise ConfigError(
+            f"there are {len(vectors):,} words, but t-SNE places 3 to {MOST:,}. Use --limit."
+        )
+    units = at_length_one(vectors.vectors.astype(np.float64))
+    places = _by_pca(units, int(found[1])) if found else _by_tsne(units, seed)
+    return WordVectors(vectors.words, places.astype(np.float32))
+
+
+def _by_pca(units: Floats, dimensions: int) -> Floats:
+    """The same number of dimensions where there are not so many: the others are 0."""
     centred = units - units.mean(0)
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)
-    places = np.zeros((len(units), 2))
-    some = min(2, len(scale))
+    places = np.zeros((len(units), dimensions))
+    some = min(dimensions, len(scale))
     places[:, :some] = left[:, :some] * scale[:some]
     return places
 

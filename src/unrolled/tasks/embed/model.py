@@ -18,15 +18,11 @@ from unrolled.tasks.embed.settings import EmbedModelSettings, EmbedRun
 from unrolled.tasks.embed.trees import paths_of
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
-from unrolled.tasks.shared.word_vectors import (
-    SUBWORDS_FILE,
-    WORDS_FILE,
-    WordParts,
-    WordVectors,
-    parse_words,
-)
+from unrolled.tasks.shared.vector_folder import SUBWORDS_FILE, WORDS_FILE, parse_words
+from unrolled.tasks.shared.word_vectors import WordVectors
 from unrolled.text.numbered import NumberedWords
 from unrolled.text.subwords import Subwords
+from unrolled.text.word_parts import WordParts
 
 
 @dataclass(frozen=True)

@@ -4,31 +4,35 @@ Cosine of a vector of zeros with any other is 0. Words that are asked about are 
 answers unless they are asked for too.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from unrolled.errors import ConfigError, ModelError, not_one_of
 from unrolled.store.files import read_folder
 from unrolled.store.names import WEIGHTS
-from unrolled.store.tensors import read_tensors
-from unrolled.text.subwords import Subwords
+from unrolled.tasks.shared.vector_folder import (
+    SUBWORDS_FILE,
+    WORDS_FILE,
+    parse_subwords,
+    parse_words,
+    vector_rows,
+)
 from unrolled.text.vectors import WordVectors as VectorTable
 from unrolled.text.vectors import read_vectors
-from unrolled.text.vocabulary import parse_object
+from unrolled.text.word_parts import WordParts
 
-WORDS_FILE = "words.json"
-SUBWORDS_FILE = "subwords.json"  # of a model that has them
-VECTORS = "input"  # the name of their tensor
 SPELLINGS_AMONG = 200_000  # most frequent words
+ROWS_AT_ONCE = 1 << 14
+LARGE = 1e15  # float32 can hold the squares of such numbers, and sums of those
 SMALL = 1e-3  # keeps the quotient of 3CosMul finite, as Levy & Goldberg have it
 
 Floats = NDArray[np.float32]
@@ -42,43 +46,8 @@ class Near(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class WordParts:
-    """The vectors of character n-grams: any word that has a known one has a vector by them."""
-
-    subwords: Subwords
-    used: NDArray[np.int64]  # (G,): numbers of n-grams, rising
-    vectors: Floats  # (G, E)
-
-    @classmethod
-    def of(cls, subwords: Subwords, words: Sequence[str], rows: Floats) -> Self:
-        """Of a model's rows: those of its words, then those of their n-grams."""
-        used = np.unique(subwords.of(words)[0])
-        if len(rows) != len(words) + len(used):
-            raise ValueError(f"there must be {len(words) + len(used)} rows, but {len(rows)} are")
-        return cls(subwords, used, rows[len(words) :])
-
-    def vector(self, word: str) -> Floats | None:
-        """The mean of its n-grams' vectors (E,); None where no n-gram is known."""
-        numbers, _ = self.subwords.of([word])
-        places = np.searchsorted(self.used, numbers).clip(max=max(len(self.used) - 1, 0))
-        known = places[self.used[places] == numbers] if len(self.used) else places[:0]
-        return np.asarray(self.vectors[known].mean(0)) if len(known) else None
-
-    def with_words(self, words: Sequence[str], rows: Floats) -> Floats:
-        """The vectors of known words: the means of their own rows and those of their n-grams."""
-        numbers, starts = self.subwords.of(words)
-        places = np.searchsorted(self.used, numbers)
-        total = rows.astype(np.float32, copy=True)
-        counts = np.diff(starts)
-        np.add.at(total, np.repeat(np.arange(len(words)), counts), self.vectors[places])
-        return np.asarray(total / (1 + counts)[:, None], dtype=np.float32)
-
-
-@dataclass(frozen=True, eq=False)
 class WordVectors(VectorTable):
     """Words, the most frequent first, their vectors (N, E), and perhaps those of n-grams."""
-
-    parts: WordParts | None = None
 
     @classmethod
     def load(cls, path: Path | str, *, limit: int | None = None, encoding: str = "utf-8") -> Self:
@@ -86,26 +55,23 @@ class WordVectors(VectorTable):
         if Path(path).is_dir():
             return cls._of_folder(Path(path), limit)
         table = read_vectors(path, most=limit, encoding=encoding)
-        return cls(table.words, table.vectors)
+        return cls(table.words, table.vectors, table.parts)
 
     @classmethod
     def _of_folder(cls, folder: Path, limit: int | None) -> Self:
         files = read_folder(folder, required=(WEIGHTS, WORDS_FILE))
         try:
             words, _ = parse_words(files)
+            rows = vector_rows(folder)
+            if SUBWORDS_FILE in files:
+                parts = WordParts.of(parse_subwords(files), words, rows)
+                own = rows[: len(words)][:limit]
+                return cls(words[:limit], parts.with_words(words[:limit], own), parts)
+            if len(rows) != len(words):
+                raise ValueError(f"there are {len(rows)} vectors for {len(words)} words")
         except ValueError as error:
             raise ModelError(folder, f"does not describe word vectors: {error}") from error
-        found = _table(read_tensors(folder / WEIGHTS, None))
-        if found is not None and found.ndim == 2 and SUBWORDS_FILE in files:
-            try:
-                parts = WordParts.of(parse_subwords(files), words, found.numpy())
-            except ValueError as error:
-                raise ModelError(folder, f"does not describe word vectors: {error}") from error
-            rows = found[: len(words)].numpy()
-            return cls(words[:limit], parts.with_words(words[:limit], rows[:limit]), parts)
-        if found is None or found.ndim != 2 or len(found) != len(words):
-            raise ModelError(folder / WEIGHTS, f"does not hold a vector for each of {len(words)}")
-        return cls(words[:limit], found[:limit].numpy())
+        return cls(words[:limit], rows[:limit])
 
     def __len__(self) -> int:
         return len(self.words)
@@ -145,17 +111,20 @@ class WordVectors(VectorTable):
 
     def cosine(self, first: int, second: int) -> float:
         """The cosine of two rows."""
-        return float(self._units[first] @ self._units[second])
+        a, b = _units(np.asarray(self.vectors[[first, second]]))
+        return float(a @ b)
 
     def neighbours(
         self, text: str, count: int = 10, *, measure: str = "cosine", include_inputs: bool = False
     ) -> list[Near]:
         """The nearest words; of several words, those nearest to their mean direction."""
+        if not text.split():
+            raise ConfigError("there is no word whose neighbours could be found. Name one.")
         rows, given = self._with_unseen(text.split())
         if measure == "cosine":
-            scores = self._units @ _unit(_units(given).mean(0))
+            scores = self._cosines(_unit(_units(given).mean(0)))
         elif measure == "euclidean":
-            scores = -np.linalg.norm(self.vectors - given.mean(0), axis=1)
+            scores = -self._distances(given.mean(0))
         else:
             raise not_one_of("measure", measure, ("cosine", "euclidean"))
         return self._best(scores, [] if include_inputs else rows, count)
@@ -186,15 +155,15 @@ class WordVectors(VectorTable):
 
     def _analogy_scores(self, given: Floats, method: str) -> Floats:
         """The same of their vectors (Q, 3, E)."""
-        table = given if method == "raw" else _units(given)
+        table = given.astype(np.float64) if method == "raw" else _units(given)
         a, b, c = (table[:, k] for k in range(3))
         if method in ("add", "raw"):
             wanted = b - a + c
             lengths = np.linalg.norm(wanted, axis=1, keepdims=True)
-            return np.asarray((wanted / np.maximum(lengths, 1e-30)) @ self._units.T)
+            return self._cosines(wanted / np.where(lengths > 0, lengths, 1))
         if method != "multiply":
             raise not_one_of("method", method, ("add", "raw", "multiply"))
-        near_a, near_b, near_c = ((1.0 + (x @ self._units.T)) / 2.0 for x in (a, b, c))
+        near_a, near_b, near_c = ((1.0 + self._cosines(x)) / 2.0 for x in (a, b, c))
         return np.asarray(near_b * near_c / (near_a + SMALL))
 
     def odd_one_out(self, words: Sequence[str]) -> list[Near]:
@@ -205,11 +174,20 @@ class WordVectors(VectorTable):
         scores = units @ _unit(units.mean(0))
         return [Near(words[k], float(scores[k])) for k in np.argsort(scores, kind="stable")]
 
-    def _best(self, scores: Floats, left_out: Sequence[int], count: int) -> list[Near]:
-        scores = scores.astype(np.float32, copy=True)
+    def _cosines(self, units: NDArray[Any]) -> Floats:
+        """Of vectors of length 1 (…, E) with all words: (…, N), by one matrix product."""
+        return np.asarray((self._table @ units.astype(np.float32).T).T / self._lengths)
+
+    def _distances(self, vector: Floats) -> Floats:
+        """Of a vector (E,) from all words: (N,)."""
+        given = vector.astype(np.float64)
+        return np.concatenate([_norms(rows - given) for rows in _blocks(self.vectors)])
+
+    def _best(self, scores: NDArray[Any], left_out: Sequence[int], count: int) -> list[Near]:
+        """Those of the highest scores, which are changed."""
         scores[list(left_out)] = -np.inf
         some = min(count, len(scores) - len(set(left_out)))
-        places = np.argpartition(-scores, max(some - 1, 0))[:some]
+        places = torch.topk(torch.from_numpy(scores), some, sorted=False).indices
         order = sorted(places.tolist(), key=lambda row: (-scores[row], row))
         return [Near(self.words[row], float(scores[row])) for row in order]
 
@@ -224,8 +202,19 @@ class WordVectors(VectorTable):
         return {word: row for row, word in enumerate(self.words)}
 
     @cached_property
-    def _units(self) -> Floats:
-        return _units(self.vectors)
+    def _lengths(self) -> Floats:
+        """Of all vectors; 1 where one is 0, so that its cosines are."""
+        found = np.concatenate([_norms(rows) for rows in _blocks(self._table)])
+        return np.where(found > 0, found, np.float32(1))
+
+    @cached_property
+    def _table(self) -> Floats:
+        """The vectors; all multiplied by one number where squares would overflow or vanish."""
+        ends = [(float(rows.max()), -float(rows.min())) for rows in _blocks(self.vectors)]
+        largest = max(map(max, ends))
+        if 1 / LARGE < largest < LARGE or largest == 0:
+            return self.vectors
+        return self.vectors / np.float32(largest)
 
 
 def pretrained(
@@ -237,66 +226,43 @@ def pretrained(
 ) -> VectorTable:
     """Of a folder or a file the first `most` words (None: all), and those `wanted` that follow."""
     if not Path(path).is_dir():
-        return read_vectors(path, wanted=wanted, most=most, encoding=encoding)
+        return _with_made(read_vectors(path, wanted=wanted, most=most, encoding=encoding), wanted)
     table = WordVectors.load(path)
     kept = [
         row for row, word in enumerate(table.words) if most is None or row < most or word in wanted
     ]
     words, vectors = [table.words[row] for row in kept], table.vectors[kept]
-    return _with_made(table, VectorTable(words, vectors), wanted)
+    return _with_made(VectorTable(words, vectors, table.parts), wanted)
 
 
-def _with_made(table: WordVectors, found: VectorTable, wanted: Container[str]) -> VectorTable:
+def _with_made(found: VectorTable, wanted: Container[str]) -> VectorTable:
     """The same, and the wanted words that have a vector by their n-grams alone."""
-    if table.parts is None or not isinstance(wanted, Iterable):
+    if found.parts is None or not isinstance(wanted, Iterable):
         return found
-    made = {word: table.parts.vector(word) for word in sorted(wanted) if word not in table}
+    unseen = sorted({*wanted} - {*found.words})
+    made = {word: found.parts.vector(word) for word in unseen}
     known = {word: vector for word, vector in made.items() if vector is not None}
     if not known:
         return found
     return VectorTable([*found.words, *known], np.vstack([found.vectors, *known.values()]))
 
 
+def _blocks(table: Floats) -> Iterator[Floats]:
+    """All rows, so many at a time that what is made of them stays small."""
+    return (table[begin : begin + ROWS_AT_ONCE] for begin in range(0, len(table), ROWS_AT_ONCE))
+
+
+def _norms(rows: NDArray[Any]) -> NDArray[Any]:
+    """The length of each (N, E), without a table of squares."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+
+
 def _units(vectors: Floats) -> Floats:
     """Each vector (…, E) at length 1, but zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
-
-
-def _table(tensors: Mapping[str, Tensor]) -> Tensor | None:
-    """The vectors of a model: its one table, or GloVe's two, summed."""
-    if {"word", "context"} <= tensors.keys() and tensors["word"].shape == tensors["context"].shape:
-        return tensors["word"] + tensors["context"]
-    return tensors.get(VECTORS)
 
 
 def _unit(vector: Floats) -> Floats:
     length = np.linalg.norm(vector)
     return np.asarray(vector / length if length > 0 else vector, dtype=np.float32)
-
-
-def parse_words(files: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.int64]]:
-    """The words of a model folder, each once, and their counts; ValueError if they are wrong."""
-    if WORDS_FILE not in files:
-        raise ValueError(f"{WORDS_FILE} is missing")
-    value = parse_object(files[WORDS_FILE].decode(), keys={"words", "counts"})
-    words, counts = value["words"], value["counts"]
-    if not isinstance(words, list) or not all(type(word) is str and word for word in words):
-        raise ValueError(f"{WORDS_FILE}: the words must be a list of strings")
-    if len(set(words)) != len(words) or len(words) < 1:
-        raise ValueError(f"{WORDS_FILE}: there must be words, each of them once")
-    right = isinstance(counts, list) and len(counts) == len(words)
-    if not right or not all(type(n) is int and 0 <= n < 2**63 for n in counts):
-        raise ValueError(f"{WORDS_FILE}: there must be a count for each of {len(words)} words")
-    return words, np.array(counts, dtype=np.int64)
-
-
-def parse_subwords(files: Mapping[str, bytes]) -> Subwords:
-    """Which n-grams a model has; ValueError if it is wrong."""
-    value = parse_object(files[SUBWORDS_FILE].decode(), keys={"least", "most", "buckets"})
-    if not all(type(number) is int and 0 < number < 2**31 for number in value.values()):
-        raise ValueError(f"{SUBWORDS_FILE}: lengths and buckets must be positive numbers")
-    found = Subwords(value["least"], value["most"], value["buckets"])
-    if not found.least <= found.most <= 100:
-        raise ValueError(f"{SUBWORDS_FILE}: {found.least} to {found.most} are no lengths")
-    return found

@@ -1,0 +1,60 @@
+"""What the folder of a model of word vectors holds: words, which n-grams there are, the vectors."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.store.names import WEIGHTS
+from unrolled.store.tensors import read_tensors
+from unrolled.text.subwords import Subwords
+from unrolled.text.vocabulary import parse_object
+
+WORDS_FILE = "words.json"
+SUBWORDS_FILE = "subwords.json"  # of a model that has them
+VECTORS = "input"  # the name of their tensor
+
+
+def vector_rows(folder: Path) -> NDArray[np.float32]:
+    """The vectors (N, E), which stay in the file; ValueError if there are none."""
+    found = _table(read_tensors(folder / WEIGHTS, None, mapped=True))
+    if found is None or found.ndim != 2 or not found.size(1) or found.dtype != torch.float32:
+        raise ValueError(f"{WEIGHTS}: there must be vectors, a row of 32-bit numbers a word")
+    return found.numpy()
+
+
+def _table(tensors: Mapping[str, Tensor]) -> Tensor | None:
+    """The vectors of a model: its one table, or GloVe's two, summed."""
+    if {"word", "context"} <= tensors.keys() and tensors["word"].shape == tensors["context"].shape:
+        return tensors["word"] + tensors["context"]
+    return tensors.get(VECTORS)
+
+
+def parse_words(files: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.int64]]:
+    """The words of a model folder, each once, and their counts; ValueError if they are wrong."""
+    if WORDS_FILE not in files:
+        raise ValueError(f"{WORDS_FILE} is missing")
+    value = parse_object(files[WORDS_FILE].decode(), keys={"words", "counts"})
+    words, counts = value["words"], value["counts"]
+    if not isinstance(words, list) or {*map(type, words)} != {str} or not all(words):
+        raise ValueError(f"{WORDS_FILE}: the words must be a list of strings")
+    if len(set(words)) != len(words):
+        raise ValueError(f"{WORDS_FILE}: there must be words, each of them once")
+    right = isinstance(counts, list) and len(counts) == len(words)
+    if not right or {*map(type, counts)} != {int} or min(counts) < 0 or max(counts) >= 2**63:
+        raise ValueError(f"{WORDS_FILE}: there must be a count for each of {len(words)} words")
+    return words, np.array(counts, dtype=np.int64)
+
+
+def parse_subwords(files: Mapping[str, bytes]) -> Subwords:
+    """Which n-grams a model has; ValueError if it is wrong."""
+    value = parse_object(files[SUBWORDS_FILE].decode(), keys={"least", "most", "buckets"})
+    if not all(type(number) is int and 0 < number < 2**31 for number in value.values()):
+        raise ValueError(f"{SUBWORDS_FILE}: lengths and buckets must be positive numbers")
+    found = Subwords(value["least"], value["most"], value["buckets"])
+    if not found.least <= found.most <= 100:
+        raise ValueError(f"{SUBWORDS_FILE}: {found.least} to {found.most} are no lengths")
+    return found
