@@ -13,14 +13,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 from faults.folders import damaged_folders, damaged_runs, fitted_folders
 from faults.harness import hunt, warm_up
-from faults.inputs import hostile_inputs, hostile_models, hostile_options
+from faults.inputs import hostile_inputs
+from faults.options import hostile_options
+from faults.vectors import hostile_models, hostile_vectors
 
 KINDS = {
     "damaged folders": damaged_folders,
     "fitted folders": fitted_folders,
     "damaged runs": damaged_runs,
     "inputs": hostile_inputs,
-    "other tools' files": hostile_models,
+    "vectors": hostile_vectors,
+    "arpa": hostile_models,
     "options": hostile_options,
 }
 
