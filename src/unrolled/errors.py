@@ -12,6 +12,8 @@ UnrolledError
 import signal
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Real
+from operator import index
 from pathlib import Path
 
 MOST_SHOWN = 200  # characters of a value in a message
@@ -106,6 +108,23 @@ def shown(value: object) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def whole(name: str, value: object) -> int:
+    """A whole number, numpy's among them; a TypeError names what is none."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return index(value)  # type: ignore[arg-type]  # it is the one who knows
+    except TypeError as error:
+        raise TypeError(f"{name} is {shown(value)}, but must be a whole number.") from error
+
+
+def number(name: str, value: object) -> float:
+    """A number; a TypeError names what is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} is {shown(value)}, but must be a number.")
+    return float(value)
 
 
 def not_one_of(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:

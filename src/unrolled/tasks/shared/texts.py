@@ -10,8 +10,11 @@ def text_list(texts: str | Iterable[str], *, name: str = "texts") -> list[str]:
         return [texts]
     if not isinstance(texts, Iterable) or isinstance(texts, bytes):
         raise TypeError(f"{name} is {short(texts)}, but must be a string or several strings.")
-    found = list(texts)
-    for place, text in enumerate(found):
-        if not isinstance(text, str):
-            raise TypeError(f"{name}[{place}] is {short(text)}, but must be a string.")
-    return [str(text) for text in found]  # numpy's strings among them
+    return [one_text(text, name=f"{name}[{place}]") for place, text in enumerate(texts)]
+
+
+def one_text(text: object, *, name: str = "text") -> str:
+    """A text as Python's own string; a TypeError names what is none."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} is {short(text)}, but must be a string.")
+    return str(text)  # numpy's strings are strings, too
