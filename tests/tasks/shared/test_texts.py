@@ -83,3 +83,38 @@ def test_texts_are_strings():
     for wrong in (None, 3, b"abc"):
         with pytest.raises(TypeError, match="but must be a string or several"):
             text_list(wrong)
+
+
+NO_PATH = [None, 3, 2.5, ["a"], b"model", object()]
+
+
+@pytest.mark.parametrize("wrong", NO_PATH, ids=repr)
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("folder", unrolled.load),
+        ("folder", unrolled.Classifier.load),
+        ("train", lambda path: unrolled.train("ngram", train=path, out="x")),
+        ("out", lambda path: unrolled.train("ngram", train=KEPT / "data/lines.txt", out=path)),
+    ],
+)
+def test_what_is_no_path_is_named(name, ask, wrong):
+    with pytest.raises(TypeError, match=f"^{name} is .*, but must be a path.$"):
+        ask(wrong)
+    for no_name in ("a\0b", "\ud800"):
+        with pytest.raises(ConfigError, match=f"^{name} is .*, but no file can be called so.$"):
+            ask(no_name)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"settings": [("model.order", 2)]}, "^settings is .*, but must map names to values.$"),
+        ({"watch": 3}, "^watch is 3, but must be a function of a status.$"),
+        ({"encoding": None}, "^encoding is None, but must be a string.$"),
+        ({"encoding": "\ud800"}, "^encoding is .*, but must be one that"),
+    ],
+)
+def test_what_training_is_told_is_checked(given, message, tmp_path):
+    with pytest.raises((TypeError, ConfigError), match=message):
+        unrolled.train("ngram", train=KEPT / "data/lines.txt", out=tmp_path / "x", **given)

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from reprlib import repr as short
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 
 def text_list(texts: str | Iterable[str], *, name: str = "texts") -> list[str]:
@@ -11,6 +14,13 @@ def text_list(texts: str | Iterable[str], *, name: str = "texts") -> list[str]:
     if not isinstance(texts, Iterable) or isinstance(texts, bytes):
         raise TypeError(f"{name} is {short(texts)}, but must be a string or several strings.")
     return [one_text(text, name=f"{name}[{place}]") for place, text in enumerate(texts)]
+
+
+def several(items: Iterable[Item], name: str) -> Iterable[Item]:
+    """The items as they are; a TypeError says what is one thing and not many."""
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise TypeError(f"{name} is {short(items)}, but must be several of them.")
+    return items
 
 
 def one_text(text: object, *, name: str = "text") -> str:

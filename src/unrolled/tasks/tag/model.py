@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unrolled.errors import ConfigError, shown, whole
+from unrolled.errors import ConfigError, whole
 from unrolled.nn.crf import CRF, Moves
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
-from unrolled.tasks.shared.texts import text_list
+from unrolled.tasks.shared.texts import several, text_list
 from unrolled.tasks.shared.transfer import check_width
 from unrolled.tasks.shared.word_embedder import WordEmbedder
 from unrolled.tasks.tag.answers import MAX_WORDS, TaggedAnswer, TaggedWords
@@ -142,9 +142,7 @@ class TagModel(NetworkModel):
         self, sentences: Iterable[Sentence], *, at_once: int = SENTENCES_AT_ONCE
     ) -> Iterator[TaggedWords]:
         """Words and tags of each sentence, in order, `at_once` sentences at a time."""
-        if not isinstance(sentences, Iterable):
-            raise TypeError(f"sentences is {shown(sentences)}, but must be several of them.")
-        waiting = enumerate(sentences)
+        waiting = enumerate(several(sentences, "sentences"))
         while some := list(islice(waiting, at_once)):
             named = [self.words_of(given, name=f"sentences[{place}]") for place, given in some]
             yield from self.tag_words(named)
