@@ -60,7 +60,17 @@ WORDS = [
     "a\nb",
     "0,1,2",
 ]
-WORDS += ["0,1180591620717411303424", "\udcff", "lstm", "none", "1,0", "0,0,-1", "2GB", "1e99999GB", "½"]
+WORDS += [
+    "0,1180591620717411303424",
+    "\udcff",
+    "lstm",
+    "none",
+    "1,0",
+    "0,0,-1",
+    "2GB",
+    "1e99999GB",
+    "½",
+]
 
 
 def hostile_options(work: Path) -> Callable[[Chance], Iterator[Case]]:
