@@ -12,9 +12,12 @@ UnrolledError
 import signal
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Real
+from operator import index
 from pathlib import Path
 
 MOST_SHOWN = 200  # characters of a value in a message
+LONGEST_PATH = 1000  # a name that the system refuses may be of any length
 
 
 class UnrolledError(Exception):
@@ -42,7 +45,7 @@ class DataError(UnrolledError, ValueError):
         line: int | None = None,
         column: int | None = None,
     ) -> None:
-        place = str(path)
+        place = _cut(str(path), LONGEST_PATH)
         if line is not None:
             place += f", line {line}"
         if column is not None:
@@ -57,7 +60,7 @@ class ModelError(UnrolledError):
     exit_code = 4
 
     def __init__(self, path: Path | str, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
+        super().__init__(f"{_cut(str(path), LONGEST_PATH)}: {problem}")
         self.path = path
 
 
@@ -67,7 +70,7 @@ class StorageError(UnrolledError, OSError):
     exit_code = 5
 
     def __init__(self, path: Path | str, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
+        super().__init__(f"{_cut(str(path), LONGEST_PATH)}: {problem}")
         self.path = path
 
 
@@ -100,7 +103,28 @@ def shown(value: object) -> str:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of too many digits, or a list too deep
         text = f"a {type(value).__name__} that is too long to show"
-    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"
+    return _cut(text, MOST_SHOWN)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def whole(name: str, value: object) -> int:
+    """A whole number, numpy's among them; a TypeError names what is none."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return index(value)  # type: ignore[arg-type]  # it is the one who knows
+    except TypeError as error:
+        raise TypeError(f"{name} is {shown(value)}, but must be a whole number.") from error
+
+
+def number(name: str, value: object) -> float:
+    """A number; a TypeError names what is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} is {shown(value)}, but must be a number.")
+    return float(value)
 
 
 def not_one_of(setting: str, value: object, allowed: Iterable[str]) -> ConfigError:

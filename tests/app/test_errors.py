@@ -133,6 +133,16 @@ CASES = [  # arguments, exit code, what stderr says; M is a model folder
     ("score M empty.txt", 3, r"empty\.txt: holds no line to score"),
     ("score M bad.txt", 3, r"bad\.txt, line 2, column 5"),
     ("score M none.txt", 5, r"none\.txt: there is no such file"),
+    (
+        f"score M {'x' * 5000}",
+        5,
+        r"unrolled: x{999}…: File name too long",
+    ),
+    (
+        f"train ngram --train ok.txt --out {'x' * 5000}",
+        5,
+        r"unrolled: x{999}…: File name too long",
+    ),
     ("score M ok.txt --encoding klingon", 2, r"encoding is 'klingon'"),
     ("evaluate M unknown.txt", 3, r"unknown\.txt: all 3 tokens are outside the model's vocabulary"),
     ("evaluate M empty.txt", 3, r"empty\.txt: holds no text"),

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from faults.harness import DATA, KEPT, Case, Chance, kept, uses_of
-from golden_data import TRAIN
+from faults.harness import MODELS, Case, Chance, cut_short, kept, more_of, often, training, uses_of
 
 from unrolled.store.files import MANIFEST
 from unrolled.store.manifest import manifest_bytes
-from unrolled.tasks import TASKS
 
 NASTY: list[Any] = [
     *(None, True, False, 0, 1, -1, 2, 7, 255, 2**31, 2**63, 2**70, -(2**70)),
@@ -159,19 +157,23 @@ def fit_manifest(folder: Path) -> None:
 
 
 def copied(work: Path, chance: Chance) -> tuple[Path, str]:
-    task = chance.choice(list(TASKS))
+    name = chance.choice(list(MODELS))
     shutil.rmtree(work / "model", ignore_errors=True)
-    return Path(shutil.copytree(kept(task), work / "model")), task
+    return Path(shutil.copytree(kept(name), work / "model")), name
+
+
+def _any_use(folder: Path, name: str, chance: Chance) -> Case:
+    return chance.choice([*uses_of(folder, name), *more_of(folder, name)])
 
 
 def damaged_folders(work: Path) -> Callable[[Chance], Iterator[Case]]:
     """The manifest is left alone: whatever is listed must be as it was."""
 
     def cases(chance: Chance) -> Iterator[Case]:
-        folder, task = copied(work, chance)
+        folder, name = copied(work, chance)
         path = chance.choice([some_file(folder, chance), folder / MANIFEST])
         path.write_bytes(changed_bytes(path.read_bytes(), chance))
-        yield chance.choice(list(uses_of(folder, task)))
+        yield _any_use(folder, name, chance)
 
     return cases
 
@@ -180,14 +182,14 @@ def fitted_folders(work: Path) -> Callable[[Chance], Iterator[Case]]:
     """The manifest is made anew: nothing in the folder may be believed."""
 
     def cases(chance: Chance) -> Iterator[Case]:
-        folder, task = copied(work, chance)
+        folder, name = copied(work, chance)
         for _ in range(chance.choice([1, 1, 1, 2, 3])):
             path = some_file(folder, chance)
             path.write_bytes(changed(path, chance))
         fit_manifest(folder)
         size = sum(path.stat().st_size for path in folder.iterdir())
-        case = chance.choice(list(uses_of(folder, task)))
-        yield case._replace(about=f"{case.about} {task} {path.name}", size=size)
+        case = _any_use(folder, name, chance)
+        yield case._replace(about=f"{case.about} {name} {path.name}", size=size)
 
     return cases
 
@@ -196,8 +198,9 @@ def damaged_runs(work: Path) -> Callable[[Chance], Iterator[Case]]:
     """A run that was killed, its files changed, perhaps under manifests that fit, is resumed."""
 
     def cases(chance: Chance) -> Iterator[Case]:
+        name = chance.choice(list(MODELS))
         shutil.rmtree(work / "run", ignore_errors=True)
-        run = Path(shutil.copytree(KEPT / "killed", work / "run"))
+        run = Path(shutil.copytree(cut_short(name), work / "run"))
         for _ in range(chance.choice([1, 1, 2])):
             path = chance.choice([p for p in sorted(run.rglob("*")) if p.is_file()])
             path.write_bytes(changed(path, chance))
@@ -205,9 +208,7 @@ def damaged_runs(work: Path) -> Callable[[Chance], Iterator[Case]]:
             for manifest in run.rglob(MANIFEST):
                 with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
                     fit_manifest(manifest.parent)
-        options = [option.format(data=DATA) for option in TRAIN["lm"]]
-        often = "--set=train.checkpoint_seconds=0"
-        given = ["train", "lm", *options, often, f"--out={run}", "--resume"]
-        yield Case(given, f"resume {path.parent.name}/{path.name}")
+        given = [*training(name), *often(name), f"--out={run}", "--resume"]
+        yield Case(given, f"resume {name} {path.parent.name}/{path.name}")
 
     return cases

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from golden_data import TRAIN
 
 from unrolled.app.cli import main
+from unrolled.store.files import MANIFEST
 from unrolled.tasks import TASKS
 
 KEPT = Path(__file__).parents[1] / "golden" / "kept"
@@ -30,6 +31,23 @@ SECONDS = 2.0  # of processor time
 TRAINING = 10.0  # where it comes to training
 MEGABYTES = 300  # beside twice the size of the file
 CODES = {0, 2, 3, 4, 5, 6}
+LINES = ["--train={data}/lines.txt", "--test={data}/lines.txt"]
+VARIANTS = {  # of tasks whose models differ in what their folders keep
+    "byte pairs": ("lm", ["--level=bpe", "--max-size=300", "--cell=gru"]),
+    "characters": ("classify", ["--level=char", "--pooling=attention", "--cell=rnn"]),
+    "no crf": ("tag", ["--decoder=softmax", "--cell=gru"]),
+    "bahdanau": ("translate", ["--placement=bahdanau", "--level=word", "--cell=gru"]),
+    "no attention": ("translate", ["--attention=none", "--level=char"]),
+    "glove": ("embed", ["--objective=glove"]),
+    "subwords": ("embed", ["--subwords"]),
+    "hierarchical": ("embed", ["--objective=cbow", "--output=hierarchical"]),
+    "childsum": ("tree", ["--composition=childsum"]),
+    "tensors": ("tree", ["--composition=rntn"]),
+    "matrices": ("tree", ["--composition=mvrnn"]),
+    "autoencoder": ("tree", [*LINES, "--composition=autoencoder", "--tree=greedy"]),
+    "greedy": ("tree", ["--composition=autoencoder", "--tree=greedy"]),
+}
+MODELS: dict[str, tuple[str, list[str]]] = {**{task: (task, []) for task in TASKS}, **VARIANTS}
 NO_NUMBER = re.compile(r"\b(nan|NaN)\b")
 
 Chance = random.Random
@@ -85,37 +103,82 @@ def warm_up() -> None:
 
 
 @cache
-def kept(task: str) -> Path:
+def kept(name: str) -> Path:
     """A small model of a task: the golden one, or one trained now where there is none yet."""
-    if (KEPT / task).exists():
-        return KEPT / task
-    folder = Path(tempfile.mkdtemp()) / task
-    atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
-    options = [option.format(data=DATA) for option in TRAIN[task]]
-    quiet = io.StringIO()
-    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
-        assert main(["train", task, *options, f"--out={folder}"]) == 0, quiet.getvalue()
+    if (KEPT / name).exists():
+        return KEPT / name
+    folder = _trained(name)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return folder
 
 
-def uses_of(folder: Path, task: str) -> Iterator[Case]:
+@cache
+def cut_short(name: str) -> Path:
+    """A run that was killed in its last save."""
+    folder = _trained(name, *often(name))
+    (folder / MANIFEST).unlink()
+    return folder
+
+
+def often(name: str) -> list[str]:
+    """A checkpoint at every step, where there are steps."""
+    return [] if name == "ngram" else ["--checkpoint-seconds=0"]
+
+
+def training(name: str) -> list[str]:
+    """How a task, or a variant of it, is trained; --out is still to be said."""
+    task, more = MODELS[name]
+    return ["train", task, *(option.format(data=DATA) for option in [*TRAIN[task], *more])]
+
+
+def once(given: list[str]) -> list[str]:
+    """The same command, reading its data once."""
+    return [option.replace("--epochs=12", "--epochs=1") for option in given]
+
+
+def _trained(name: str, *more: str) -> Path:
+    folder = Path(tempfile.mkdtemp()) / "model"
+    atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
+    quiet = io.StringIO()
+    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+        assert main([*training(name), *more, f"--out={folder}"]) == 0, quiet.getvalue()
+    return folder
+
+
+def uses_of(folder: Path, name: str) -> Iterator[Case]:
     """Every way to use a model."""
+    task = TASKS[MODELS[name][0]]
     yield Case(["info", str(folder)], "info")
-    for name, use in TASKS[task].uses.items():
+    for use_name, use in task.uses.items():
         required = [field.is_required() for field in use.input.model_fields.values()]
         given = [f"{DATA}/asked.txt"] if use.by_line else ["the cat"] * sum(required)
         few = ["--tokens=5"] if "tokens" in use.options.model_fields else []
-        yield Case([name, str(folder), *given, *few], name)
-        yield Case([name, str(folder), *given, *few, "--json"], f"{name} --json")
-    yield Case(["evaluate", str(folder), str(data_of(task)["test"])], "evaluate")
+        few += [f"--among={DATA}/asked.txt"] if "among" in use.options.model_fields else []
+        yield Case([use_name, str(folder), *given, *few], use_name)
+        yield Case([use_name, str(folder), *given, *few, "--json"], f"{use_name} --json")
+    yield Case(["evaluate", str(folder), str(data_of(name)["test"])], "evaluate")
 
 
-def data_of(task: str) -> dict[str, Path]:
-    """The small files of a task, by split."""
-    options = (option.removeprefix("--").partition("=") for option in TRAIN[task])
-    splits = ("train", "dev", "test")
-    return {name: Path(path.format(data=DATA)) for name, _, path in options if name in splits}
+def more_of(folder: Path, name: str) -> Iterator[Case]:
+    """What else is asked about a model: pictures, a comparison, its vectors."""
+    task = TASKS[MODELS[name][0]]
+    test = str(data_of(name)["test"])
+    yield Case(["info", str(folder), "--shapes"], "shapes")
+    yield Case(["export", str(folder), f"--arpa={folder.parent / 'x.arpa'}"], "export")
+    yield Case(["compare", str(folder), str(kept(name)), f"--data={test}"], "compare")
+    for view in task.views:
+        yield Case(["plot", str(folder), f"--view={view}", f"--data={test}"], view)
+    if task.name == "embed":
+        yield Case(["vectors", "neighbours", str(folder), "cat"], "neighbours")
+        yield Case(["vectors", "analogy", str(folder), "cat", "dog", "the"], "analogy")
+        yield Case(["vectors", "odd-one-out", str(folder), "cat", "dog", "the"], "odd one out")
+        yield Case(["vectors", "map", str(folder), "--method=pca"], "map")
+
+
+def data_of(name: str) -> dict[str, Path]:
+    """The small files of a task or a variant, by split."""
+    options = (option.removeprefix("--").partition("=") for option in training(name)[2:])
+    return {split: Path(path) for split, _, path in options if split in ("train", "dev", "test")}
 
 
 def hunt(cases: Callable[[Chance], Iterator[Case]], count: int, seed: int) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
     python kill_saves.py FOLDER TASK EVERY [FIRST]
 
-TASK is one of the tasks, or import. Every EVERY-th operation is tried, from FIRST on. It runs on
-its own, because an audit hook cannot be taken out again. Prints how many kills there were.
+TASK is one of the tasks or of their variants, or import. Every EVERY-th operation is tried, from
+FIRST on. It runs on its own, because an audit hook cannot be taken out again. Prints how many kills
+there were.
 """
 
 import os
@@ -14,8 +15,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "store")]
 import torch  # noqa: E402
-from faults.harness import DATA, KEPT  # noqa: E402
-from golden_data import TRAIN  # noqa: E402
+from faults.harness import KEPT, often, once, training  # noqa: E402
 from save_faults import CRASHED, Disk  # noqa: E402
 
 from unrolled.app.cli import main  # noqa: E402
@@ -26,9 +26,7 @@ from unrolled.store.names import TIMES  # noqa: E402
 def command(task: str, folder: Path, out: Path) -> list[str]:
     if task == "import":
         return ["import", str(folder / "whole.arpa"), f"--out={out}"]
-    options = [option.format(data=DATA).replace("=12", "=1") for option in TRAIN[task]]
-    often = ["--checkpoint-seconds=0"] if task != "ngram" else []
-    return ["train", task, *options, *often, f"--out={out}"]
+    return [*once(training(task)), *often(task), f"--out={out}"]
 
 
 def run(arguments: list[str], log: Path, disk: Disk | None = None, kill_at: int = 0) -> int:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from faults.folders import damaged_folders, damaged_runs, fitted_folders
 from faults.harness import Case, fall_of, hunt, warm_up
-from faults.inputs import hostile_inputs, hostile_models, hostile_options
+from faults.inputs import hostile_inputs
+from faults.options import hostile_options
+from faults.vectors import hostile_models, hostile_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +43,8 @@ def warm():
         (fitted_folders, 120),
         (damaged_runs, 12),
         (hostile_inputs, 60),
-        (hostile_models, 40),
+        (hostile_vectors, 60),
+        (hostile_models, 30),
         (hostile_options, 100),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -42,6 +42,7 @@ class Disk:
         self.fault: Callable[[], None] = lambda: None
         self.unsynced_files: set[str] = set()
         self.unsynced_names: set[str] = set()
+        self.flushed: dict[str, int] = {}  # bytes that no power cut can take any more
         sys.addaudithook(self.hook)
         os.fsync = self.fsync
 
@@ -49,6 +50,7 @@ class Disk:
         self.count, self.break_at, self.fault = 0, break_at, fault
         self.unsynced_files.clear()
         self.unsynced_names.clear()
+        self.flushed.clear()
         self.on = True
 
     def operation(self) -> None:
@@ -87,6 +89,7 @@ class Disk:
         real_fsync(descriptor)
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         self.unsynced_files.discard(path)
+        self.flushed[path] = os.fstat(descriptor).st_size
         self.unsynced_names = {
             name for name in self.unsynced_names if Path(name).parent != Path(path)
         }
@@ -95,7 +98,9 @@ class Disk:
         self.on = False
         for path in self.unsynced_files:  # what was not flushed may be torn
             if os.path.exists(path):
-                os.truncate(path, os.path.getsize(path) // 2)
+                size = os.path.getsize(path)
+                safe = min(size, self.flushed.get(path, 0))
+                os.truncate(path, safe + (size - safe) // 2)
         os._exit(CRASHED)
 
     def fail(self, code: int, *, for_good: bool) -> Callable[[], None]:

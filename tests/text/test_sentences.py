@@ -16,6 +16,8 @@ from unrolled.text.sentences import split_sentences
         "Dr. Smith met J. R. Jones at 3.14 p.m. on Jan. 5. |Why? |“Because!” he said. |(So.) |Yes.",
         "See Fig. 3 and No. 4, e.g. Paris. |It ended in 1987. |Then came 2.5 million.",
         "Wait... what? |No… |He lives in the U.S. |She does not.",
+        "He joined the U.S. Army in 1990. |A U.N. Security Council vote. |Born in Washington D.C.",
+        "It sells in the U.S. |The U.K. |But not here. |“He” left. |See U.S. 5 there.",
         'He asked "Why?" |Nobody knew.',
         "Is it I? |It is I. |He said so.",
         "これは本です。|それは？|「はい！」|終わり",

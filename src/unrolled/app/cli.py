@@ -103,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has left: nothing to say, nowhere to say it
         return 0
     except OSError as error:
-        return complain(f"{error.filename or 'the output'}: {error.strerror or error}.", 5)
+        refused = StorageError(error.filename or "the output", f"{error.strerror or error}.")
+        return complain(str(refused), refused.exit_code)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise

@@ -18,7 +18,7 @@ class Section(BaseModel):
     """Base of every settings class: frozen, checked, no silent keys."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=()
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
     )
 
 

@@ -37,7 +37,7 @@ from unrolled.decode.paths import Paths
 from unrolled.decode.results import Table, hypotheses
 from unrolled.decode.stepper import State, Stepper
 from unrolled.decode.topk import Candidates, best_candidates
-from unrolled.errors import ConfigError, not_one_of
+from unrolled.errors import ConfigError, not_one_of, whole
 
 MAX_WIDTH = 1000
 STOPS = ("ahead", "best", "count", "limit")
@@ -173,18 +173,18 @@ class _Search:
 
 
 def _check(*, width: int, nbest: int, rule: _Rule) -> None:
-    if not 1 <= width <= MAX_WIDTH:
+    if not 1 <= whole("width", width) <= MAX_WIDTH:
         raise ConfigError(
             f"width is {width}, but must be in 1..{MAX_WIDTH}. 1 is greedy search, 5 is usual."
         )
-    if not 1 <= nbest <= width:
+    if not 1 <= whole("nbest", nbest) <= width:
         raise ConfigError(
             f"nbest is {nbest}, but must be in 1..{width}, the width. "
             "Ask for fewer, or search wider."
         )
     if rule.stop not in STOPS:
         raise not_one_of("stop", rule.stop, STOPS)
-    if rule.count < 1:
+    if whole("count", rule.count) < 1:
         raise ConfigError(
             f"count is {rule.count}, but must be at least 1. Leave it out for {width}."
         )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unrolled.errors import ConfigError, NumericError
+from unrolled.errors import ConfigError, NumericError, number
 
 MAX_ALPHA = 10.0  # far beyond any use, and no length to its power is infinite
 Amount = TypeVar("Amount", float, NDArray[np.float64], Tensor)
@@ -40,7 +40,7 @@ def normalised(log_p: Amount, length: int | NDArray[np.int64] | Tensor, alpha: f
 
 def check_alpha(alpha: float) -> None:
     """An error unless alpha is a number that lengths can be raised to."""
-    if not 0.0 <= alpha <= MAX_ALPHA:
+    if not 0.0 <= number("alpha", alpha) <= MAX_ALPHA:
         raise ConfigError(
             f"alpha is {alpha}, but must be a number in 0..{MAX_ALPHA:g}. "
             "0 compares sums of log-probabilities, 1 compares means."

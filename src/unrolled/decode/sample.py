@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unrolled.decode.stepper import State, Stepper
 from unrolled.decode.topk import likeliest
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, number, whole
 
 COLDEST, HOTTEST = 1e-4, 1e4  # temperatures; beyond them, float32 leaves nothing to draw
 
@@ -29,13 +29,14 @@ class Sampling:
     banned: Collection[int] = ()
 
     def __post_init__(self) -> None:
+        number("temperature", self.temperature)
         if self.temperature != 0.0 and not COLDEST <= self.temperature <= HOTTEST:
             raise ConfigError(
                 f"temperature is {self.temperature}, but must be 0 or in {COLDEST:g}..{HOTTEST:g}."
             )
-        if self.top_k is not None and self.top_k < 1:
+        if self.top_k is not None and whole("top_k", self.top_k) < 1:
             raise ConfigError(f"top_k is {self.top_k}, but must be at least 1.")
-        if self.top_p is not None and not 0.0 < self.top_p <= 1.0:
+        if self.top_p is not None and not 0.0 < number("top_p", self.top_p) <= 1.0:
             raise ConfigError(f"top_p is {self.top_p}, but must be in (0, 1].")
 
     def filtered(self, log_p: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.config import checked, parse_toml
-from unrolled.store.names import SETTINGS
+from unrolled.store.names import SETTINGS, as_path
 from unrolled.tasks import task_named
 from unrolled.tasks.shared.stored import read_model
 from unrolled.tasks.task import Model
@@ -13,7 +13,7 @@ from unrolled.tasks.task import Model
 
 def load(folder: Path | str) -> Any:
     """The model of a folder, checked from manifest to tensor shapes before a weight is read."""
-    return read_model(Path(folder), _without_weights)
+    return read_model(as_path(folder, name="folder"), _without_weights)
 
 
 def _without_weights(files: Mapping[str, bytes]) -> Model:

@@ -11,12 +11,14 @@ import torch
 
 from unrolled.config import settings_for
 from unrolled.config.sections import RunSettings, TrainSettings
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.store.files import clean_temporaries, write_into_folder
 from unrolled.store.manifest import Content
+from unrolled.store.names import as_path
 from unrolled.tasks import AnyTask, task_named
 from unrolled.tasks.card import card
 from unrolled.tasks.folder import load
+from unrolled.tasks.shared.texts import one_text
 from unrolled.tasks.size import sized
 from unrolled.tasks.task import Model
 from unrolled.text.source import Source
@@ -43,7 +45,9 @@ class Sources:
         """Those that were given, by their names."""
         paths = {"train": self.train, "dev": self.dev, "test": self.test}
         return {
-            name: Source(path, self.encoding) for name, path in paths.items() if path is not None
+            name: Source(as_path(path, name=name), self.encoding)
+            for name, path in paths.items()
+            if path is not None or name == "train"
         }
 
 
@@ -69,10 +73,13 @@ def train(
     `settings` maps dotted names to values, as `--set` does: {"model.cell": "gru", "train.clip": 5}.
     `config` is a TOML file of them. `watch` is called after each step.
     """
+    if not isinstance(settings, Mapping | None):
+        raise TypeError(f"settings is {shown(settings)}, but must map names to values.")
     direct = {"train.epochs": epochs, "train.minutes": minutes, "seed": seed}
     chosen = run_settings(task, config, settings or {}, {**direct, "train.threads": threads})
+    encoding = one_text(encoding, name="encoding")
     sources = Sources(train=train, dev=dev, test=test, encoding=encoding)
-    return run_training(chosen, sources, Path(out), resume=resume, watch=watch)
+    return run_training(chosen, sources, as_path(out, name="out"), resume=resume, watch=watch)
 
 
 def run_settings(
@@ -92,7 +99,9 @@ def run_settings(
             "a run ends by one of them. Give --epochs or --minutes, not both."
         )
     kind: type[RunSettings] = task_named(task).settings
-    return settings_for(kind, file=Path(config) if config else None, overrides=values)
+    return settings_for(
+        kind, file=None if config is None else as_path(config, name="config"), overrides=values
+    )
 
 
 def run_training(

@@ -106,7 +106,7 @@ class _Place:
 def _decoder(encoding: str) -> codecs.IncrementalDecoder:
     try:
         b"a".decode(encoding)  # unlike codecs.lookup, this refuses codecs that give no text
-    except UnicodeError:
+    except UnicodeDecodeError:
         pass  # a real encoding, in which one byte is no character
     except (LookupError, ValueError) as error:
         raise ConfigError(

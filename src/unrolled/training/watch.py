@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from unrolled.errors import shown
 from unrolled.training.clock import Status, now
 
 OnStep = Callable[[Status], None]
@@ -20,6 +21,8 @@ class Watch:
     @classmethod
     def of(cls, given: "Watch | OnStep") -> "Watch":
         """The watch, or one that calls the function after each step."""
+        if not callable(given):
+            raise TypeError(f"watch is {shown(given)}, but must be a function of a status.")
         return given if isinstance(given, Watch) else Watch(given)
 
     def __call__(self, status: Status) -> None:

@@ -122,6 +122,15 @@ def test_a_matrix_with_one_label_a_row_is_still_several_questions():
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [
+        (None, ["x"], "texts must be a sequence of strings, but there is None"),
+        (["a", "b"], ["", "x"], "labels has .*''.* in it, but a label must be a number, or a text"),
+        (["a", "b"], [None, "x"], "labels has None in it, but a label"),
+        (["a", "b"], [b"y", b"x"], "labels has .*b'y'.* in it, but a label"),
+        (["a", "b"], ["\ud800", "x"], r"labels has .*'\\ud800'.* in it, but a label"),
+        (["a", "b"], [float("nan"), 1.0], "labels has .*nan.* in it, but a label"),
+        (["a", "b"], [["x"], []], "but must be one label for each text, or a matrix of 0 and 1"),
+        (["a", "b"], [["x"], ["y"]], "but a matrix of labels must be of 0 and 1"),
+        (["a", "b"], [[1, 0], [2, 1]], "labels has .*2.* in it, but a matrix"),
         ("a text", ["x"], "texts must be a sequence of strings, but there is the string 'a text'"),
         (["a", 3], ["x", "y"], "texts must be a sequence of strings, but there is one that is 3"),
         (["a", "b"], ["x"], r"labels has the shape \(1,\), but must have \(2,\), one for each"),

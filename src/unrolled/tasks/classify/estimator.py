@@ -17,6 +17,7 @@ from unrolled.tasks.classify.job import classify_job
 from unrolled.tasks.classify.model import YES, ClassifyModel
 from unrolled.tasks.classify.settings import ClassifyRun
 from unrolled.tasks.shared.estimator import TaskEstimator, drawing_apart
+from unrolled.text.corpus import SURROGATE
 from unrolled.text.labelled import Example
 from unrolled.text.labels import Labels
 from unrolled.text.vocabulary import parse_object
@@ -39,7 +40,7 @@ class Classifier(ClassifierMixin, TaskEstimator, run=ClassifyRun, model_type=Cla
 
         labels is one value a text, or a matrix (N, K) of 0 and 1 where a text may have several.
         """
-        values = np.asarray(labels)
+        values = _array(labels)
         examples = _examples(_checked_texts(texts), values)
         settings = self.settings()
         assert isinstance(settings, ClassifyRun)
@@ -100,12 +101,26 @@ def _classes(content: bytes, labels: Labels) -> NDArray[Any]:
 
 
 def _checked_texts(texts: Iterable[str]) -> list[str]:
-    found = [texts] if isinstance(texts, str) else list(texts)
-    wrong = next((text for text in found if not isinstance(text, str)), None)
-    if isinstance(texts, str) or wrong is not None:
-        seen = f"the string {short(texts)}" if wrong is None else f"one that is {short(wrong)}"
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        seen = f"the string {short(texts)}" if isinstance(texts, str) else short(texts)
         raise ConfigError(f"texts must be a sequence of strings, but there is {seen}.")
+    found = list(texts)
+    for text in found:
+        if not isinstance(text, str):
+            raise ConfigError(
+                f"texts must be a sequence of strings, but there is one that is {short(text)}."
+            )
     return [str(text) for text in found]
+
+
+def _array(labels: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(labels)
+    except ValueError as error:  # rows of unequal length
+        raise ConfigError(
+            f"labels is {short(labels)}, but must be one label for each text, or a matrix of 0 "
+            "and 1 with a column for each label."
+        ) from error
 
 
 def _examples(texts: list[str], labels: NDArray[Any]) -> list[Example]:
@@ -115,10 +130,37 @@ def _examples(texts: list[str], labels: NDArray[Any]) -> list[Example]:
             f"text, or ({len(texts)}, K) of 0 and 1."
         )
     names = (
-        [(str(label),) for label in labels]
+        [(_name(label),) for label in labels]
         if labels.ndim == 1
-        else [tuple(map(str, np.flatnonzero(row))) for row in labels]
+        else [tuple(map(str, np.flatnonzero(row))) for row in _yes_or_no(labels)]
     )
     return [
         Example(own, text, n) for n, (own, text) in enumerate(zip(names, texts, strict=True), 1)
     ]
+
+
+def _name(label: object) -> str:
+    """What a label is called in a model folder."""
+    name = str(label)
+    if label is None or label != label or isinstance(label, bytes) or not _is_text(name):
+        raise ConfigError(
+            f"labels has {short(label)} in it, but a label must be a number, or a text of at "
+            "least one character."
+        )
+    return name
+
+
+def _is_text(name: str) -> bool:
+    return bool(name) and not SURROGATE.search(name)
+
+
+def _yes_or_no(labels: NDArray[Any]) -> NDArray[Any]:
+    wrong = (
+        labels.ravel()[:1] if labels.dtype.kind not in "biuf" else labels[~np.isin(labels, (0, 1))]
+    )
+    if len(wrong):
+        raise ConfigError(
+            f"labels has {short(wrong[0])} in it, but a matrix of labels must be of 0 and 1. Give "
+            "one label a text as a list."
+        )
+    return labels

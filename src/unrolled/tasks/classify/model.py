@@ -28,7 +28,7 @@ from unrolled.tasks.classify.settings import ClassifyRun, PredictOptions
 from unrolled.tasks.shared.label_baselines import Baselines
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
-from unrolled.tasks.shared.texts import text_list
+from unrolled.tasks.shared.texts import one_text, text_list
 from unrolled.tasks.task import Blocks
 from unrolled.text.labels import LABELS_FILE, Labels
 from unrolled.text.vocabulary import parse_object
@@ -126,7 +126,7 @@ class ClassifyModel(NetworkModel):
     @torch.inference_mode()
     def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """What the softmax sees of texts (N, F)."""
-        encoded = self.reader.encode(texts, cut=True)
+        encoded = self.reader.encode(text_list(texts), cut=True)
         found = np.zeros((len(encoded), self.network.weight.size(1)), np.float32)
         for rows, batch in TextBatches(encoded, batch_tokens=BATCH_TOKENS).in_order():
             found[rows] = self.network(batch).sentence.numpy()
@@ -139,7 +139,7 @@ class ClassifyModel(NetworkModel):
         for block in blocks:
             texts = [given.text for given in block]
             rows = range(first, first + len(texts))
-            encoded = self.reader.encode(texts, source=source, lines=rows, cut=True)
+            encoded = self.reader.encode(text_list(texts), source=source, lines=rows, cut=True)
             assert encoded.cut is not None
             found = self.encoded_probabilities(encoded)
             for row, text, p, cut in zip(rows, texts, found, encoded.cut, strict=True):
@@ -151,13 +151,13 @@ class ClassifyModel(NetworkModel):
 
     def probabilities(
         self,
-        texts: Sequence[str],
+        texts: str | Iterable[str],
         *,
         source: Path | str = "<texts>",
         lines: Sequence[int] | None = None,
     ) -> NDArray[np.float64]:
         """Of each label for each text: (N, K); errors name the source and the line."""
-        encoded = self.reader.encode(texts, source=source, lines=lines)
+        encoded = self.reader.encode(text_list(texts), source=source, lines=lines)
         return self.encoded_probabilities(encoded)
 
     def encoded_probabilities(self, encoded: EncodedTexts) -> NDArray[np.float64]:
@@ -185,7 +185,7 @@ class ClassifyModel(NetworkModel):
 
     def predict(self, texts: str | Iterable[str]) -> Prediction | list[Prediction]:
         """What the model says of a text, or of each of several."""
-        found = [self.prediction(row) for row in self.probabilities(text_list(texts))]
+        found = [self.prediction(row) for row in self.probabilities(texts)]
         return found[0] if isinstance(texts, str) else found
 
     def prediction(self, probabilities: NDArray[np.float64]) -> Prediction:
@@ -204,7 +204,7 @@ class ClassifyModel(NetworkModel):
 
     def explain(self, text: str, *, label: str | None = None) -> Explanation:
         """Each token's part in what is said of a text, for a label or for the likeliest one."""
-        encoded = self.reader.encode([text], cut=True)
+        encoded = self.reader.encode([one_text(text)], cut=True)
         batch = TextBatches(encoded, batch_tokens=BATCH_TOKENS).build(np.array([0]))
         with torch.no_grad():
             vectors = self.network.embedder(batch)  # (1, T, E)

@@ -18,6 +18,7 @@ from unrolled.tasks.embed.settings import EmbedModelSettings, EmbedRun
 from unrolled.tasks.embed.trees import paths_of
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
+from unrolled.tasks.shared.texts import text_list
 from unrolled.tasks.shared.vector_folder import SUBWORDS_FILE, WORDS_FILE, parse_words
 from unrolled.tasks.shared.word_vectors import WordVectors
 from unrolled.text.numbered import NumberedWords
@@ -93,10 +94,11 @@ class EmbedModel(NetworkModel):
 
     def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The mean of the words' vectors at length 1 (N, E); zeros where no word is known."""
-        tokens = self.settings.tokens
+        tokens, texts = self.settings.tokens, text_list(texts)
         words = NumberedWords(tokens.splitter, lowercase=tokens.lowercase)
         found = np.zeros((len(texts), self.settings.model.embedding_size), np.float32)
-        for row, line in enumerate(words.read_as([" ".join(text.split()) for text in texts])):
+        lines = words.read_as([" ".join(text.split()) for text in texts]) if texts else []
+        for row, line in enumerate(lines):
             known = [self.vectors[word] for word in line.split() if word in self.vectors]
             units = [vector / max(float(np.linalg.norm(vector)), 1e-30) for vector in known]
             found[row] = np.mean(units, axis=0) if units else 0.0

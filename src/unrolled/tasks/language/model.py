@@ -11,6 +11,7 @@ from unrolled.tasks.language.network import LanguageNetwork
 from unrolled.tasks.shared.language_model import LanguageModel
 from unrolled.tasks.shared.network_model import Answering
 from unrolled.tasks.shared.similar import similar_answers
+from unrolled.tasks.shared.texts import text_list
 from unrolled.text.batch import LineBatches
 
 BATCH_TOKENS = 8192  # tokens read at once
@@ -31,7 +32,7 @@ class RecurrentLanguageModel(LanguageModel):
         network = self.network
         assert isinstance(network, LanguageNetwork)
         network.eval()
-        encoded = self.encoder.encode_lines(texts)
+        encoded = self.encoder.encode_lines(text_list(texts))
         found = np.zeros((len(encoded), network.settings.hidden_size), np.float32)
         batches = LineBatches(encoded, first=network.first, batch_tokens=BATCH_TOKENS)
         for rows, batch in batches.in_order():

@@ -22,7 +22,7 @@ from unrolled.config.sections import RunSettings
 from unrolled.errors import not_one_of
 from unrolled.store.files import write_folder
 from unrolled.store.manifest import MANIFEST, pieces
-from unrolled.store.names import SETTINGS
+from unrolled.store.names import SETTINGS, as_path
 from unrolled.store.reading import read_folder
 from unrolled.tasks.shared.stored import read_model
 from unrolled.tasks.task import Model
@@ -78,12 +78,15 @@ class TaskEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         card = CARD.format(name=type(self).__name__)
         files = {**model_files(self.model_, metrics={}, card=card), **self.own_files()}
-        write_folder(Path(folder), {name: b"".join(pieces(data)) for name, data in files.items()})
+        write_folder(
+            as_path(folder, name="folder"),
+            {name: b"".join(pieces(data)) for name, data in files.items()},
+        )
 
     @classmethod
     def load(cls, folder: Path | str) -> Self:
         """A fitted estimator out of a model folder, whether `save` or the command made it."""
-        return cls()._with_model(Path(folder))
+        return cls()._with_model(as_path(folder, name="folder"))
 
     def own_files(self) -> dict[str, bytes]:
         """What a folder keeps of the estimator beside its model."""

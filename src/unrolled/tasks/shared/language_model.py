@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unrolled.decode.sample import Sampling, sample
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, whole
 from unrolled.tasks.shared.language_answers import (
     LineScore,
     Suggestion,
@@ -30,7 +30,7 @@ from unrolled.tasks.shared.mixture import MixedNetwork
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.next_token import STEPS_AT_ONCE, NextToken, State
 from unrolled.tasks.shared.ngram_beside import NgramBeside
-from unrolled.tasks.shared.texts import text_list
+from unrolled.tasks.shared.texts import one_text, text_list
 from unrolled.tasks.task import Blocks, TextInput
 from unrolled.text.batch import StreamBatches
 from unrolled.text.tokens import END, PAD, START, UNK, EncodedLines, TextEncoder
@@ -187,16 +187,16 @@ class LanguageModel(NetworkModel, ABC):
 
     def surprise(self, text: str) -> tuple[list[str], list[float]]:
         """Each token of a text, line ends among them, and the nats it costs."""
-        encoded = self.encoder.encode_lines(text.split("\n"))
+        encoded = self.encoder.encode_lines(one_text(text).split("\n"))
         in_lines = self.settings.model.context == "line"
         nats = self.network.nats_in_lines(encoded) if in_lines else self.stream_nats(encoded)
         return self.encoder.vocabulary.decode(encoded.ids), nats.tolist()
 
     def next(self, text: str, *, top: int = 10) -> list[Suggestion]:
         """The likeliest tokens after a text, best first; control tokens are left out."""
-        if top < 1:
+        if whole("top", top) < 1:
             raise ConfigError(f"top is {top}, but must be at least 1.")
-        log_p = self.network.next_log_p(self._tokens(text))  # (1, V)
+        log_p = self.network.next_log_p(self._tokens(one_text(text)))  # (1, V)
         log_p = Sampling(banned=CONTROL).filtered(log_p)
         best, tokens = log_p[0].topk(min(top, log_p.size(1) - len(CONTROL)))
         names = self.encoder.vocabulary.decode(tokens.numpy())
@@ -219,7 +219,7 @@ class LanguageModel(NetworkModel, ABC):
         """
         _check_amount(tokens, count)
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, banned=CONTROL)
-        token, state = self._after(prompt)
+        token, state = self._after(one_text(prompt, name="prompt"))
         generator, writer = _generator(seed), self.network.writer()
         written: list[list[int]] = []
         while len(written) < count:
@@ -266,7 +266,7 @@ class LanguageModel(NetworkModel, ABC):
 
 def _check_amount(tokens: int, count: int) -> None:
     for name, value in (("tokens", tokens), ("count", count)):
-        if value < 1:
+        if whole(name, value) < 1:
             raise ConfigError(f"{name} is {value}, but must be at least 1.")
     if tokens * count > MAX_GENERATED:
         raise ConfigError(
@@ -278,6 +278,7 @@ def _check_amount(tokens: int, count: int) -> None:
 def _generator(seed: int | None) -> torch.Generator | None:
     if seed is None:
         return None
-    if not 0 <= seed < 2**63:
-        raise ConfigError(f"seed is {seed}, but must be in 0..2^63 − 1.")
-    return torch.Generator().manual_seed(seed)
+    number = whole("seed", seed)
+    if not 0 <= number < 2**63:
+        raise ConfigError(f"seed is {number}, but must be in 0..2^63 − 1.")
+    return torch.Generator().manual_seed(number)

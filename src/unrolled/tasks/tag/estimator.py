@@ -11,11 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from unrolled.errors import ConfigError
 from unrolled.evaluate.spans import right_words, span_counts
 from unrolled.tasks.shared.estimator import TaskEstimator, drawing_apart
+from unrolled.tasks.shared.texts import several, text_list
 from unrolled.tasks.tag.data import Sentences
 from unrolled.tasks.tag.job import tag_job
 from unrolled.tasks.tag.model import TagModel
 from unrolled.tasks.tag.settings import TagRun
 from unrolled.text.conll import TaggedSentence
+from unrolled.text.corpus import SURROGATE
 from unrolled.training.in_memory import fit_in_memory
 
 SOURCE = "<sentences>"
@@ -51,12 +53,12 @@ class Tagger(TaskEstimator, run=TagRun, model_type=TagModel):
     def predict(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
         """The tags of each sentence's words."""
         check_is_fitted(self, "model_")
-        return self.model_.predict([*sentences])
+        return [tagged.tags for tagged in self.model_.tag(sentences)]
 
     def predict_proba(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.float32]]:
         """P(tag | sentence) of each word, a matrix (T, K) a sentence; columns are `classes_`."""
         check_is_fitted(self, "model_")
-        return [self.model_.probabilities(sentence) for sentence in sentences]
+        return [self.model_.probabilities(words) for words in several(sentences, "sentences")]
 
     def score(self, sentences: Iterable[Sequence[str]], tags: Iterable[Sequence[str]]) -> float:
         """F1 of spans where the tags mark spans, else the share of words with the right tag."""
@@ -72,7 +74,7 @@ def _checked(
     sentences: Iterable[Sequence[str]], tags: Iterable[Sequence[str]]
 ) -> list[tuple[Sequence[str], Sequence[str]]]:
     """Sentences beside their tags, as many tags as words."""
-    words, given = [*sentences], [*tags]
+    words, given = [*several(sentences, "sentences")], [*several(tags, "tags")]
     if len(words) != len(given):
         raise ConfigError(
             f"there are {len(words)} sentences but {len(given)} lists of tags; give one for each."
@@ -83,4 +85,19 @@ def _checked(
                 f"sentence {number} is {short(sentence)} with the tags {short(own)}, but must be a "
                 "list of words with a list of as many tags."
             )
-    return list(zip(words, given, strict=True))
+    return [
+        (text_list(sentence, name=f"sentences[{number}]"), _checked_tags(own, number))
+        for number, (sentence, own) in enumerate(zip(words, given, strict=True))
+    ]
+
+
+def _checked_tags(tags: Sequence[str], number: int) -> list[str]:
+    """Tags that can be kept in a folder."""
+    found = text_list(tags, name=f"tags[{number}]")
+    for tag in found:
+        if not tag or SURROGATE.search(tag):
+            raise ConfigError(
+                f"tags[{number}] has {short(tag)} in it, but a tag must be a text of at least one "
+                "character."
+            )
+    return found

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, whole
 from unrolled.nn.crf import CRF, Moves
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
-from unrolled.tasks.shared.texts import text_list
+from unrolled.tasks.shared.texts import several, text_list
 from unrolled.tasks.shared.transfer import check_width
 from unrolled.tasks.shared.word_embedder import WordEmbedder
 from unrolled.tasks.tag.answers import MAX_WORDS, TaggedAnswer, TaggedWords
@@ -96,7 +96,7 @@ class TagModel(NetworkModel):
     def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The mean of what is known of the words of each text (N, F)."""
         self.network.eval()
-        words = [self.words_of(text)[:MAX_WORDS] or [SPECIALS[END]] for text in texts]
+        words = [self.words_of(text)[:MAX_WORDS] or [SPECIALS[END]] for text in text_list(texts)]
         found = np.zeros((len(words), self.network.weight.size(1)), np.float32)
         batches = WordBatches(self.encoder.encode(words), batch_tokens=BATCH_TOKENS)
         for rows, batch in batches.in_order():
@@ -134,9 +134,7 @@ class TagModel(NetworkModel):
 
         A plain text is parted into words first; a list of words is a sentence as it stands.
         """
-        given = [sentences] if isinstance(sentences, str) else list(sentences)
-        for place, sentence in enumerate(given):
-            text_list(sentence, name=f"sentences[{place}]")
+        given = [sentences] if isinstance(sentences, str) else sentences
         found = [tagged.tags for tagged in self.tag(given)]
         return found[0] if isinstance(sentences, str) else found
 
@@ -144,9 +142,10 @@ class TagModel(NetworkModel):
         self, sentences: Iterable[Sentence], *, at_once: int = SENTENCES_AT_ONCE
     ) -> Iterator[TaggedWords]:
         """Words and tags of each sentence, in order, `at_once` sentences at a time."""
-        waiting = iter(sentences)
+        waiting = enumerate(several(sentences, "sentences"))
         while some := list(islice(waiting, at_once)):
-            yield from self.tag_words([self.words_of(sentence) for sentence in some])
+            named = [self.words_of(given, name=f"sentences[{place}]") for place, given in some]
+            yield from self.tag_words(named)
 
     def tag_words(self, sentences: Sequence[Sequence[str]]) -> Iterator[TaggedWords]:
         """The same for sentences that are all there and parted; one without words stays one.
@@ -172,10 +171,10 @@ class TagModel(NetworkModel):
             found[places[real]] = self.network.best_tags(batch).numpy()[real]
         return found
 
-    def words_of(self, sentence: Sentence) -> list[str]:
+    def words_of(self, sentence: Sentence, *, name: str = "sentence") -> list[str]:
         """The words of a plain text as the model's splitter parts it; other words as they are."""
         if not isinstance(sentence, str):
-            return [*sentence]
+            return text_list(sentence, name=name)
         tokens = WordTokeniser(self.settings.tokens.splitter).split(sentence)
         return [token[1:] if token[0] == JOINER and len(token) > 1 else token for token in tokens]
 
@@ -186,7 +185,7 @@ class TagModel(NetworkModel):
 
     def n_best(self, sentence: Sentence, *, n: int = 5) -> list[tuple[list[str], float]]:
         """At most n tag sequences, the likeliest first, with their probabilities."""
-        if n < 1:
+        if whole("n", n) < 1:
             raise ConfigError(f"n is {n}, but must be at least 1.")
         paths, log_p = self.network.best_sequences(self._batch_of(sentence), n=n)
         found = zip(paths[0].tolist(), log_p[0].exp().tolist(), strict=True)

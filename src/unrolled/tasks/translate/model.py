@@ -16,11 +16,11 @@ from unrolled.decode.hypothesis import Hypothesis
 from unrolled.decode.sample import Sampling
 from unrolled.decode.sequences import greedy, sample_sequences
 from unrolled.decode.tree import beam_tree
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, not_one_of, whole
 from unrolled.nn.output import begin_with_shares
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
-from unrolled.tasks.shared.texts import text_list
+from unrolled.tasks.shared.texts import one_text, text_list
 from unrolled.tasks.task import Blocks
 from unrolled.tasks.translate.answers import (
     MAX_SOURCE,
@@ -32,7 +32,7 @@ from unrolled.tasks.translate.answers import (
     joined,
 )
 from unrolled.tasks.translate.network import DecoderState, TranslateNetwork
-from unrolled.tasks.translate.search import DEFAULT, Search, chosen_search
+from unrolled.tasks.translate.search import DEFAULT, SEARCHED, Search, chosen_search
 from unrolled.tasks.translate.settings import PredictOptions, TraceOptions, TranslateRun
 from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch, PairBatches, SourceBatches
@@ -131,7 +131,7 @@ class TranslateModel(NetworkModel):
     def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """What the decoder begins with (N, H), of its last layer."""
         self.network.eval()
-        encoded = self.source.encode_lines([self._shortened(text) for text in texts])
+        encoded = self.source.encode_lines([self._shortened(text) for text in text_list(texts)])
         found = np.zeros((len(encoded), self.settings.model.hidden_size), np.float32)
         for rows, batch in SourceBatches(encoded, batch_tokens=BATCH_TOKENS).in_order():
             found[rows] = self.network.encode(batch).stack[0][-1].numpy()
@@ -199,11 +199,15 @@ class TranslateModel(NetworkModel):
 
         Options are those of `Search`: predict(texts, width=1, alpha=0.0).
         """
-        outputs = self.translate(text_list(texts), Search(**search))
+        for name in search.keys() - SEARCHED:
+            raise not_one_of("the option of predict", name, SEARCHED)
+        outputs = self.translate(texts, Search(**search))
         found = [best.text for best, *_ in outputs]
         return found[0] if isinstance(texts, str) else found
 
-    def translate(self, texts: Sequence[str], search: Search = DEFAULT) -> list[list[Translation]]:
+    def translate(
+        self, texts: str | Iterable[str], search: Search = DEFAULT
+    ) -> list[list[Translation]]:
         """The nbest outputs for each text, best first; an empty text gives one empty output."""
 
         def look(state: DecoderState, first: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
@@ -226,7 +230,7 @@ class TranslateModel(NetworkModel):
     ) -> list[Translation]:
         """An output for each text, drawn from the model's own distribution (ancestral sampling)."""
         generator = torch.Generator()
-        generator.seed() if seed is None else generator.manual_seed(seed)
+        generator.seed() if seed is None else generator.manual_seed(whole("seed", seed))
 
         def draw(state: DecoderState, first: Tensor, limits: Tensor) -> list[list[Hypothesis]]:
             found = sample_sequences(
@@ -267,10 +271,11 @@ class TranslateModel(NetworkModel):
 
     def _outputs(
         self,
-        texts: Sequence[str],
+        texts: str | Iterable[str],
         look: Callable[[DecoderState, Tensor, Tensor], list[list[Hypothesis]]],
         search: Search,
     ) -> list[list[Translation]]:
+        texts = text_list(texts)
         found: list[list[Translation]] = [[NOTHING] for _ in texts]
         real = [number for number, text in enumerate(texts) if text.strip()]
         lines = [texts[number] for number in real]
@@ -289,8 +294,6 @@ class TranslateModel(NetworkModel):
     def _limits(self, batch: Batch, max_length: int | None) -> Tensor:
         """How many tokens may be written for each source: a matter of the model and itself."""
         if max_length is not None:
-            if max_length < 1:
-                raise ConfigError(f"max_length is {max_length}, but must be at least 1.")
             return torch.full_like(batch.lengths, max_length)
         return torch.maximum(self.from_training.longest, 2 * batch.lengths) + ROOM
 
@@ -320,7 +323,8 @@ class TranslateModel(NetworkModel):
 
     def attention(self, text: str, output: str) -> Alignment:
         """What the model looks at where it writes this output for this text."""
-        source, target = self.source.encode(text), self.target.encode(output)
+        source = self.source.encode(one_text(text))
+        target = self.target.encode(one_text(output, name="output"))
         return Alignment(
             self.source.shown([*source, END]),
             self.target.shown([*target, END]),
@@ -338,7 +342,7 @@ class TranslateModel(NetworkModel):
 
     def knows(self, text: str) -> bool:
         """Whether any token of a text is in the source vocabulary."""
-        return bool((self.source.encode(text) != UNK).any())
+        return bool((self.source.encode(one_text(text)) != UNK).any())
 
     @property
     def has_dictionary(self) -> bool:

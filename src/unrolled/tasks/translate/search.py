@@ -3,6 +3,9 @@
 from dataclasses import dataclass, fields
 
 from unrolled.config.sections import Section
+from unrolled.errors import ConfigError, shown, whole
+
+LONGEST = 1_000_000  # tokens that may be asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +28,19 @@ class Search:
     copy: bool = True
     max_length: int | None = None  # tokens of an output, its END among them
 
+    def __post_init__(self) -> None:
+        if self.max_length is not None and not 1 <= whole("max_length", self.max_length) <= LONGEST:
+            raise ConfigError(
+                f"max_length is {shown(self.max_length)}, but must be at least 1 and at most "
+                f"{LONGEST:,}."
+            )
+
 
 DEFAULT = Search()
+SEARCHED = tuple(field.name for field in fields(Search))
 
 
 def chosen_search(options: Section) -> Search:
     """The search that the options of a use ask for."""
     values = {"width" if name == "beam" else name: value for name, value in options}
-    known = {field.name for field in fields(Search)}
-    return Search(**{name: value for name, value in values.items() if name in known})
+    return Search(**{name: value for name, value in values.items() if name in SEARCHED})

@@ -160,7 +160,7 @@ class TreeModel(NetworkModel):
 
     def sentence_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """What the softmax would see of sentences (N, H)."""
-        found = self.read([self._tree_or_words(text) for text in texts])
+        found = self.read([self._tree_or_words(text) for text in text_list(texts)])
         size = self.network.composition.hidden_size
         return np.array([each.vector for each in found], np.float32).reshape(-1, size)
 
