@@ -306,3 +306,28 @@ def test_folders_of_something_else_are_refused(tensors, problem, tmp_path, capsy
     folder = a_folder(tmp_path / "m", tensors)
     assert main(["vectors", "neighbours", str(folder), "a"]) == 4
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda v: v[3], TypeError, "word is 3, but must be a string"),
+        (lambda v: v.row(None), TypeError, "word is None"),
+        (lambda v: v.similarity("king", ["queen"]), TypeError, r"word is \['queen'\]"),
+        (lambda v: v.neighbours(b"king"), TypeError, "text is b'king'"),
+        (lambda v: v.neighbours(" "), ConfigError, "there is no word"),
+        (lambda v: v.neighbours("king", 0), ConfigError, "count is 0, but must be 1 or more"),
+        (lambda v: v.neighbours("king", 2.5), TypeError, "count is 2.5"),
+        (lambda v: v.odd_one_out("king"), TypeError, "words is 'king'"),
+        (lambda v: v.odd_one_out(["king"]), ConfigError, "there is 1 word"),
+        (lambda v: v.odd_one_out([None, "king"]), TypeError, "word is None"),
+        (lambda v: v.analogy("king", "man", 4), TypeError, "word is 4"),
+        (lambda v: v["x" * 100_000], ConfigError, r"no vector of 'x{150,199}…"),
+        (lambda v: type(v).load(None), TypeError, "path is None"),
+        (lambda v: type(v).load("a\0b"), ConfigError, "no file can be called so"),
+        (lambda v: type(v).load(__file__, limit=0), ConfigError, "limit is 0"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(vectors, ask, error, message):
+    with pytest.raises(error, match=message):
+        ask(vectors)

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unrolled.errors import ConfigError, ModelError, not_one_of
+from unrolled.errors import ConfigError, ModelError, not_one_of, shown, whole
 from unrolled.store.files import read_folder
-from unrolled.store.names import WEIGHTS
+from unrolled.store.names import WEIGHTS, as_path
+from unrolled.tasks.shared.texts import one_text, several
 from unrolled.tasks.shared.vector_folder import (
     SUBWORDS_FILE,
     WORDS_FILE,
@@ -52,9 +53,11 @@ class WordVectors(VectorTable):
     @classmethod
     def load(cls, path: Path | str, *, limit: int | None = None, encoding: str = "utf-8") -> Self:
         """Of a model folder or a vector file; `limit`: the first so many words alone."""
-        if Path(path).is_dir():
-            return cls._of_folder(Path(path), limit)
-        table = read_vectors(path, most=limit, encoding=encoding)
+        place = as_path(path, name="path")
+        most = None if limit is None else _at_least_one("limit", limit)
+        if place.is_dir():
+            return cls._of_folder(place, most)
+        table = read_vectors(place, most=most, encoding=encoding)
         return cls(table.words, table.vectors, table.parts)
 
     @classmethod
@@ -87,6 +90,7 @@ class WordVectors(VectorTable):
         """The rows of those that have one, and the vectors of all (n, E)."""
         rows, found = [], []
         for word in words:
+            one_text(word, name="word")
             row = self._rows.get(word, self._rows.get(word.lower()))
             made = self.parts.vector(word) if row is None and self.parts else None
             if made is None:
@@ -99,7 +103,7 @@ class WordVectors(VectorTable):
     def row(self, word: str) -> int:
         """Which row a word has; an unknown one is a ConfigError with the nearest spellings."""
         rows = self._rows
-        found = rows.get(word, rows.get(word.lower()))
+        found = rows.get(one_text(word, name="word"), rows.get(word.lower()))
         if found is None:
             raise self._unknown(word)
         return found
@@ -118,7 +122,7 @@ class WordVectors(VectorTable):
         self, text: str, count: int = 10, *, measure: str = "cosine", include_inputs: bool = False
     ) -> list[Near]:
         """The nearest words; of several words, those nearest to their mean direction."""
-        if not text.split():
+        if not one_text(text).split():
             raise ConfigError("there is no word whose neighbours could be found. Name one.")
         rows, given = self._with_unseen(text.split())
         if measure == "cosine":
@@ -168,6 +172,7 @@ class WordVectors(VectorTable):
 
     def odd_one_out(self, words: Sequence[str]) -> list[Near]:
         """The words from the least to the most like the mean of all of them."""
+        words = list(several(words, "words"))
         if len(words) < 2:
             raise ConfigError(f"there is {len(words)} word, but one can only be odd among several.")
         units = _units(self._with_unseen(words)[1])
@@ -186,7 +191,7 @@ class WordVectors(VectorTable):
     def _best(self, scores: NDArray[Any], left_out: Sequence[int], count: int) -> list[Near]:
         """Those of the highest scores, which are changed."""
         scores[list(left_out)] = -np.inf
-        some = min(count, len(scores) - len(set(left_out)))
+        some = min(_at_least_one("count", count), len(scores) - len(set(left_out)))
         places = torch.topk(torch.from_numpy(scores), some, sorted=False).indices
         order = sorted(places.tolist(), key=lambda row: (-scores[row], row))
         return [Near(self.words[row], float(scores[row])) for row in order]
@@ -194,8 +199,8 @@ class WordVectors(VectorTable):
     def _unknown(self, word: str) -> ConfigError:
         among = [w for w in islice(self.words, SPELLINGS_AMONG) if abs(len(w) - len(word)) < 3]
         near = get_close_matches(word, among, n=3, cutoff=0.7)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return ConfigError(f"there is no vector of {word!r} among {len(self):,} words.{hint}")
+        hint = f" Did you mean {' or '.join(map(shown, near))}?" if near else ""
+        return ConfigError(f"there is no vector of {shown(word)} among {len(self):,} words.{hint}")
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -245,6 +250,13 @@ def _with_made(found: VectorTable, wanted: Container[str]) -> VectorTable:
     if not known:
         return found
     return VectorTable([*found.words, *known], np.vstack([found.vectors, *known.values()]))
+
+
+def _at_least_one(name: str, value: object) -> int:
+    number = whole(name, value)
+    if number < 1:
+        raise ConfigError(f"{name} is {number}, but must be 1 or more.")
+    return number
 
 
 def _blocks(table: Floats) -> Iterator[Floats]:
