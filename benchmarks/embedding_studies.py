@@ -4,7 +4,8 @@
 
 speed      an epoch of a part of the text beside gensim: skip-gram, CBOW, hierarchical softmax
 subwords   an epoch with character n-grams beside fastText (PYTHONPATH names where it is installed)
-outputs    seconds of an epoch as the vocabulary grows: negative sampling, tree, full softmax
+outputs    microseconds a word as the vocabulary grows: negative sampling, trees, full softmax (on
+           texts drawn by rank; the softmax is torch's, the others are compiled)
 projected  analogies in the original space, after PCA to k dimensions, after t-SNE
 
 DATA as in embeddings.py, whose settings these are. Markdown; every line with its probe.
@@ -12,7 +13,6 @@ DATA as in embeddings.py, whose settings these are. Markdown; every line with it
 
 import argparse
 import importlib.util
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import torch
 from embeddings import (
     DIMENSION,
     MIN_COUNT,
@@ -34,7 +35,16 @@ from embeddings import (
 )
 
 import unrolled
+from unrolled.charts.lines import curves
+from unrolled.config import settings_for
+from unrolled.tasks.embed.data import Corpus, Words, read_text
+from unrolled.tasks.embed.draws import chances_of, key_of
+from unrolled.tasks.embed.model import EmbedModel
+from unrolled.tasks.embed.settings import EmbedRun, EmbedTokens
+from unrolled.tasks.embed.trees import paths_of
+from unrolled.tasks.embed.update import Batch, EmbedUpdate
 from unrolled.text.numbered import NumberedWords
+from unrolled.text.source import Source
 
 KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # ours, gensim's
     "skip-gram": ("skip-gram", {}, {"sg": 1, "negative": NEGATIVES}),
@@ -45,8 +55,16 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # ours, gensim
         {"sg": 1, "hs": 1, "negative": 0},
     ),
 }
-VOCABULARIES = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
-FULL_SOFTMAX_TO = 2_000
+SOFTMAX = "full softmax"
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "negative sampling": {},
+    "Huffman tree": {"model.output": "hierarchical"},
+    "balanced tree": {"model.output": "hierarchical", "model.tree": "balanced"},
+    SOFTMAX: {"model.output": "softmax"},
+}
+VOCABULARIES = (1_000, 4_000, 16_000, 64_000, 256_000)
+FULL_SOFTMAX_TO = 64_000
+TEXT_WORDS, SOFTMAX_WORDS, LINE, ROUNDS = 400_000, 400, 50, 4  # the fastest round counts
 DIMENSIONS = (50, 20, 10, 5, 2)
 TSNE_WORDS = 2_000
 
@@ -57,6 +75,24 @@ def words_only(text: Path) -> Path:
     with plain.open("w", encoding="utf-8") as out, text.open(encoding="utf-8") as lines:
         out.writelines(" ".join(line.split()) + "\n" for line in reader.read_as(list(lines)))
     return plain
+
+
+def products(part: Path, chosen: dict[str, Any]) -> float:
+    """Operations a word of the text takes, in the mean, of products of rows alone.
+
+    A word that is kept meets the negatives of its block, and what it predicts or is predicted by:
+    a product, and one for each of the two rows that it moves.
+    """
+    tokens = EmbedTokens(min_count=MIN_COUNT)
+    words = read_text(Source(part), tokens).vocabulary(tokens)
+    run = settings_for(EmbedRun, file=None, overrides=chosen)
+    share = words.counts / words.counts.sum()
+    kept = share * chances_of(words.counts, subsample=SUBSAMPLE, noise_power=0.75).keep
+    pairs = 1.0 if run.model.objective == "cbow" else WINDOW + 1.0  # lines have ends: about
+    if run.model.output == "hierarchical":
+        ways = np.diff(paths_of("huffman", words.counts).starts)
+        return float(6 * DIMENSION * pairs * (kept * ways).sum())
+    return float(6 * DIMENSION * (pairs + run.train.shared_negatives) * kept.sum())
 
 
 def ours(text: Path, chosen: dict[str, Any], words: int, threads: int) -> tuple[float, float]:
@@ -89,17 +125,23 @@ def gensims(plain: Path, options: dict[str, Any], words: int, threads: int) -> t
 def speed(part: Path, options: Any) -> None:
     plain, threads = words_only(part), options.threads
     words = sum(len(line.split()) for line in plain.open())
-    print("| | ours, M words/s | gensim | ratio | from text: ours | gensim | ratio | GFLOP/s |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| | ours, M words/s | gensim | ratio | from text: ours | gensim | ratio "
+        "| GFLOP/s reached | the machine's |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, (objective, more, theirs) in KINDS.items():
         one, many = probe(threads)
-        own = ours(part, settings(objective, more), words, threads)
+        chosen = settings(objective, more)
+        own = ours(part, chosen, words, threads)
+        reached = own[0] * products(part, chosen) / 1e9
         other = gensims(plain, theirs, words, threads)
         cells = [
             f"{mine / 1e6:.2f} | {peer / 1e6:.2f} | {mine / peer:.1f}"
             for mine, peer in zip(own, other, strict=True)
         ]
-        print(f"| {name} | {' | '.join(cells)} | {one:.0f} / {many:.0f} |", flush=True)
+        told = f"{' | '.join(cells)} | {reached:.0f} | {one:.0f} / {many:.0f}"
+        print(f"| {name} | {told} |", flush=True)
 
 
 def subwords(part: Path, options: Any) -> None:
@@ -139,45 +181,64 @@ def fasttexts(plain: Path, model: str, words: int, threads: int) -> float:
     return words / (time.perf_counter() - begun)
 
 
-def outputs(part: Path, options: Any) -> None:
-    text = part.with_suffix(".short")
-    with part.open(encoding="utf-8") as lines:
-        text.write_text("".join(line for line, _ in zip(lines, range(options.lines), strict=False)))
-    rows: list[dict[str, Any]] = []
-    print("| vocabulary | negative, s | hierarchical, s | softmax, s |\n|---|---|---|---|")
-    for size in VOCABULARIES:
-        cells = []
-        for output in ("negative", "hierarchical", "softmax"):
-            if output == "softmax" and size > FULL_SOFTMAX_TO:
-                cells.append("–")
-                continue
-            more = {"model.output": output, "tokens.max_size": size, "tokens.min_count": 1}
-            model_seconds = epoch_seconds(text, settings("skip-gram", more), options.threads)
-            rows.append({"vocabulary": size, "output": output, "seconds": model_seconds})
-            cells.append(f"{model_seconds:.3f}")
-        print(f"| {size:,} | {' | '.join(cells)} |", flush=True)
+def outputs(options: Any) -> None:
+    """The claim that a tree costs the logarithm of the vocabulary, a softmax the whole of it."""
+    found: dict[str, list[tuple[int, float]]] = {name: [] for name in OUTPUTS}
+    print(f"| vocabulary | decisions, Huffman | {' | '.join(f'{name}, µs' for name in OUTPUTS)} |")
+    print(f"|---|---|{'---|' * len(OUTPUTS)}")
+    torch.set_num_threads(options.threads)
+    for V in VOCABULARIES:
+        for name, more in OUTPUTS.items():
+            if name != SOFTMAX or V <= FULL_SOFTMAX_TO:
+                words = SOFTMAX_WORDS if name == SOFTMAX else TEXT_WORDS
+                found[name].append((V, microseconds(V, settings("skip-gram", more), words)))
+        cells = [f"{points[-1][1]:.2f}" if points[-1][0] == V else "–" for points in found.values()]
+        print(f"| {V:,} | {decisions(V):.1f} | {' | '.join(cells)} |", flush=True)
     if options.out:
-        draw(rows, options.out)
+        draw(found, options.out)
 
 
-def epoch_seconds(text: Path, chosen: dict[str, Any], threads: int) -> float:
-    with TemporaryDirectory() as folder:
-        out = Path(folder) / "model"
-        common = {"epochs": 1, "threads": threads, "seed": 1}
-        unrolled.train("embed", train=text, out=out, settings=chosen, **common)
-        return float(json.loads((out / "times.jsonl").read_text().splitlines()[-1])["seconds"])
+def microseconds(V: int, chosen: dict[str, Any], words: int) -> float:
+    """Of learning a word, in a text of words that come as often as 1 / rank (Zipf)."""
+    run = settings_for(EmbedRun, file=None, overrides=chosen)
+    ids = np.random.default_rng(V).choice(V, words, p=shares(V)).astype(np.int32)
+    corpus = Corpus(ids, np.arange(0, words + 1, LINE))
+    network = EmbedModel.network_of(run, Words([str(k) for k in range(V)], counts_of(V)), DIMENSION)
+    chances = chances_of(counts_of(V), subsample=0.0, noise_power=0.75)
+    update: Any = EmbedUpdate(run, network, corpus, chances)
+    update.begin()
+    best = float("inf")
+    for lines in corpus.runs(max(LINE, words // ROUNDS)):
+        begun = time.perf_counter()
+        update.step(Batch(lines, key_of(1, 0)), run.train.learning_rate)
+        best = min(best, (time.perf_counter() - begun) / corpus.size(lines))
+    return 1e6 * best
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    import altair as alt
+def shares(V: int) -> Any:
+    weights = 1.0 / np.arange(1, V + 1)
+    return weights / weights.sum()
 
-    chart = alt.Chart(alt.InlineData(rows)).mark_line(point=True)
-    scale = alt.Scale(type="log")
-    chart.encode(
-        x=alt.X("vocabulary:Q", scale=scale, title="words of the vocabulary"),
-        y=alt.Y("seconds:Q", scale=scale, title="seconds an epoch"),
-        color=alt.Color("output:N", title="output layer"),
-    ).properties(width=420, height=280).save(str(path))
+
+def counts_of(V: int) -> Any:
+    return np.maximum(1, shares(V) * 100 * V).astype(np.int64)
+
+
+def decisions(V: int) -> float:
+    """How many are on the way to a word of such a text, in the mean."""
+    ways = np.diff(paths_of("huffman", counts_of(V)).starts)
+    return float(np.average(ways, weights=counts_of(V)))
+
+
+def draw(found: dict[str, list[tuple[int, float]]], path: Path) -> None:
+    """On both axes a step is a doubling: what grows with the vocabulary climbs a step a step."""
+    lines = {name: np.log2(np.array(points)).T for name, points in found.items()}
+    curves(
+        {name: (x, y) for name, (x, y) in lines.items()},
+        x="words of the vocabulary, log₂",
+        y="microseconds a word, log₂",
+        title="What an output layer costs",
+    ).save(str(path))
 
 
 def projected(data: Path, options: Any) -> None:
@@ -213,16 +274,19 @@ def main() -> None:
     names = ("speed", "subwords", "outputs", "projected")
     parser.add_argument("--study", action="append", choices=names)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--lines", type=int, default=400, help="of the text, for `outputs`")
     parser.add_argument("--out", type=Path, help="the figure of `outputs`")
     parser.add_argument("--vectors", type=Path, help="a model folder, for `projected`")
     options = parser.parse_args()
     wanted = options.study or names
     if "projected" in wanted and options.vectors:
         projected(options.data, options)
+    if "outputs" in wanted:
+        outputs(options)
+    if not {"speed", "subwords"} & {*wanted}:
+        return
     with TemporaryDirectory() as temporary:
         _, part, _ = prepared(options.data, Path(temporary))
-        for name, study in (("speed", speed), ("subwords", subwords), ("outputs", outputs)):
+        for name, study in (("speed", speed), ("subwords", subwords)):
             if name in wanted:
                 study(part, options)
 

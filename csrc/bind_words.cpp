@@ -1,4 +1,4 @@
-// The index of words as Python sees it. The interpreter lock is kept: lines are Python's own.
+// The index of words as Python sees it. Where lines are Python's own, the interpreter lock is kept.
 
 #include <nanobind/ndarray.h>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "letters.hpp"
 #include "words.hpp"
 
 namespace nb = nanobind;
@@ -47,6 +48,21 @@ nb::tuple read_lines(WordIndex& index, nb::list lines, int32_t unknown) {
     return nb::make_tuple(given(std::move(ids)), given(std::move(lengths)));
 }
 
+using Table = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The words of whole lines of UTF-8. Two threads must not read with one index at once.
+nb::tuple read_letters(WordIndex& index, nb::bytes text, Table table) {
+    require(table.size() >= 0x80, "a table of letters begins with those of ASCII");
+    std::vector<int32_t> ids;
+    std::vector<int64_t> lengths;
+    {
+        const std::string_view lines = utf8(text);
+        nb::gil_scoped_release meanwhile;
+        LetterReader(table.data(), table.size()).read(lines, index, ids, lengths);
+    }
+    return nb::make_tuple(given(std::move(ids)), given(std::move(lengths)));
+}
+
 nb::list words(const WordIndex& index) {
     nb::list found;
     for (int32_t i = 0; i < index.size(); ++i)
@@ -61,5 +77,6 @@ void bind_words(nb::module_& module) {
         .def(nb::init<>())
         .def("add", [](WordIndex& index, nb::bytes word) { return index.id(utf8(word), -1); }, "word"_a)
         .def("read", &read_lines, "lines"_a, "unknown"_a)
+        .def("read_letters", &read_letters, "text"_a, "table"_a)
         .def("words", &words);
 }

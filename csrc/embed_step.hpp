@@ -29,12 +29,15 @@ struct Part {
     std::vector<int32_t> partner;          // output rows that a block's rows are multiplied with, one a prediction
     std::vector<float> factor;             // of each prediction: its sign, then what its rows are moved by
     std::vector<float> score;
+    std::vector<int32_t> slot;       // (V): where each node of a tree was last among the partners
+    std::vector<float> times, ones;  // of a node's decisions: how many, and how many turn to 1
     Rows around, around_change;  // of a block's words and their neighbours, where they are needed
     BlockRoom room;
 
     void make_room(const EmbedRun& run, int64_t words) {
         word.resize(words), low.resize(words), high.resize(words), place.resize(words);
         room.make(whole(run.words), run.shared, run.stride);
+        if (run.code_starts) slot.assign(run.V, 0);
         if (!run.cbow) return;
         around.make(run.words + 2 * run.window, run.stride);
         around_change.make(1, run.stride);
@@ -45,8 +48,8 @@ class Trainer {
    public:
     Trainer(const EmbedRun& run, Part& part, float* rows, uint8_t* touched)
         : run(run), part(part), room(part.room), input(rows), output(rows + run.inputs * run.stride),
-          vectors(int(run.stride / lanes)), columns(whole(run.words)), touched_input(touched),
-          touched_output(touched + run.inputs) {}
+          vectors(int(run.stride / lanes)), columns(run.code_starts ? run.words : whole(run.words)),
+          touched_input(touched), touched_output(touched + run.inputs) {}
 
     UNROLLED_FLAT void lines(int64_t first, int64_t last) {
         kept = keep_words(first, last);
@@ -128,7 +131,7 @@ class Trainer {
         std::fill(room.change[0], room.change[columns], 0.0f);
         std::fill(room.rows[size], room.rows[columns], 0.0f);
         std::fill(weight, weight + columns, 0.0f);
-        part.partner.clear(), part.factor.clear();
+        part.partner.clear(), part.factor.clear(), part.times.clear(), part.ones.clear();
     }
 
     template <class F>
@@ -160,11 +163,24 @@ class Trainer {
         });
     }
 
-    // What predicts a word: its own row, or the decisions on the way to it.
-    void add_target(int32_t word) {
+    // What predicts a word: its own row, or the decisions on the way to it. Predictions from the same row of the
+    // block begin at `first`.
+    void add_target(int first, int32_t word) {
         if (!run.code_starts) return add_partner(word, 1.0f);
         for (int64_t k = run.code_starts[word]; k < run.code_starts[word + 1]; ++k)
-            add_partner(run.nodes[k], run.turns[k] ? 1.0f : -1.0f);
+            add_decision(first, run.nodes[k], run.turns[k]);
+    }
+
+    // Ways begin alike: what several words of a window ask of a node is asked once, and counted.
+    void add_decision(int first, int32_t node, float turn) {
+        const int32_t k = part.slot[node];
+        if (k >= first && k < int(part.partner.size()) && part.partner[k] == node) {
+            part.times[k] += 1.0f, part.ones[k] += turn;
+            return;
+        }
+        part.slot[node] = int32_t(part.partner.size());
+        part.partner.push_back(node);
+        part.times.push_back(1.0f), part.ones.push_back(turn);
     }
 
     void add_partner(int32_t row, float sign) {
@@ -203,6 +219,23 @@ class Trainer {
         loss += sum<float>(nats);
     }
 
+    // The same of decisions, n at a node, of which `ones` turn to 1: a row is moved by rate · (ones − n σ(score)),
+    // and what they cost is n log(1 + e^score) − ones · score.
+    void score_decisions() {
+        const int number = predictions[size], padded = (number + lanes - 1) / lanes * lanes;
+        for (auto* each : {&part.factor, &part.score, &part.times, &part.ones}) each->resize(padded);
+        multiply_partners();
+        for (int k = number; k < padded; ++k) part.score[k] = part.times[k] = part.ones[k] = 0.0f;
+        Vec<float> nats{};
+        for (int k = 0; k < padded; k += lanes) {
+            Losses losses;
+            const Vec<float> score = load(&part.score[k]), times = load(&part.times[k]), ones = load(&part.ones[k]);
+            store(&part.factor[k], run.rate * (ones - times * losses.wrong(score)));
+            nats += times * losses.nats() - ones * score;
+        }
+        loss += sum<float>(nats);
+    }
+
     void change_by_partners() {
         for (int i = 0; i < size; ++i) {
             const int first = predictions[i];
@@ -235,7 +268,7 @@ class Trainer {
     void predict() {
         predictions[size] = int(part.partner.size());
         if (!predictions[size]) return;
-        score_partners();
+        run.code_starts ? score_decisions() : score_partners();
         change_by_partners();
         if (!run.code_starts) negative_block();
         change_partners();
@@ -249,7 +282,7 @@ class Trainer {
             count += to[i] - from[i];
             predictions[i] = int(part.partner.size());
             for (int p = from[i]; p <= to[i]; ++p)
-                if (p != begin + i) add_target(part.word[p]);
+                if (p != begin + i) add_target(predictions[i], part.word[p]);
         }
         predict();
         for (int i = 0; i < size; ++i) change_vector(part.word[begin + i], room.change[i]);
@@ -263,7 +296,7 @@ class Trainer {
         for (int i = 0; i < size; ++i) {
             average_window(i, low);
             predictions[i] = int(part.partner.size());
-            if (to[i] > from[i]) add_target(part.word[begin + i]);
+            if (to[i] > from[i]) add_target(predictions[i], part.word[begin + i]);
         }
         predict();
         for (int p = low; p <= high; ++p) {

@@ -42,6 +42,11 @@ class WordIndex {
     // The id of a word; one that is new gets the next if `unknown` is negative, else `unknown`.
     int32_t id(std::string_view word, int32_t unknown) { return id(word, head(word), unknown); }
 
+    // The same of one of up to eight bytes, packed as they lie in memory, the first lowest.
+    int32_t id_of_short(uint64_t letters, int size) {
+        return id({reinterpret_cast<const char*>(&letters), size_t(size)}, letters, -1);
+    }
+
     // The ids of a line's words, appended.
     void read(std::string_view line, int32_t unknown, std::vector<int32_t>& ids) {
         auto p = reinterpret_cast<const unsigned char*>(line.data());

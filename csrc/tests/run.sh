@@ -12,7 +12,7 @@ mkdir -p "$folder"
 export OMP_WAIT_POLICY=passive
 
 build_and_run() { # name of the instruction set, its flags, the sanitiser's flags
-    for test in simd recurrent chain memory tree; do
+    for test in simd letters recurrent chain memory tree; do
         program=$folder/$test-$1
         # shellcheck disable=SC2086 # flags are words
         ${CXX:-c++} -std=c++17 -O1 -g1 -Wall -Wextra -ffp-contract=fast -fno-math-errno \

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from unrolled.errors import ConfigError, DataError, StorageError
 from unrolled.text import corpus
-from unrolled.text.corpus import read_lines
+from unrolled.text.corpus import read_lines, read_utf8_blocks
 
 LINES = ["hayatın anlamı", "", "زندگی", "日本語の文", "👩‍👩‍👧 ok", "last"]
 
@@ -326,3 +326,28 @@ def test_half_a_character_is_named_by_its_place(tmp_path):
     path = written(tmp_path, b"ab\nc\\ud800\n")
     with pytest.raises(DataError, match=r"line 2, column 2: holds half of a character"):
         list(read_lines(path, encoding="unicode_escape"))
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        ("\ufeffa é\r\n\n日本\r語\nlast\r".encode(), "utf-8"),
+        (b"a\n", "utf-8"),
+        (b"", "utf-8"),
+        ("a é\r\nü".encode("latin-1"), "latin-1"),
+        ("a é\n👩\n".encode("utf-16"), "utf-16"),
+    ],
+)
+def test_blocks_of_utf_8_are_the_lines(tmp_path, monkeypatch, data, encoding, block):
+    monkeypatch.setattr(corpus, "BLOCK", block)
+    path = written(tmp_path, data)
+    blocks = list(read_utf8_blocks(path, encoding=encoding))
+    lines = list(read_lines(path, encoding=encoding))
+    assert all(block.endswith(b"\n") for block in blocks)
+    assert b"".join(blocks).decode() == "".join(f"{line}\n" for line in lines)
+
+
+def test_blocks_of_utf_8_name_the_place_of_a_fault(tmp_path):
+    with pytest.raises(DataError, match=r"line 2, column 3: byte 0xff is not valid utf-8"):
+        list(read_utf8_blocks(written(tmp_path, b"a\nbc\xff\n")))

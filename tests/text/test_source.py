@@ -1,8 +1,16 @@
 """Lines that are still on their way."""
 
+import pytest
+
 from unrolled.app.commands.use import Asked, in_blocks
 from unrolled.text.records import LineRecord
-from unrolled.text.source import ArrivingLines, Source
+from unrolled.text.source import (
+    ArrivingLines,
+    Source,
+    TrackedBlocks,
+    fingerprint_of,
+    one_ahead,
+)
 
 
 def inputs(lines):
@@ -41,3 +49,28 @@ def test_the_head_of_a_file_is_read_again(tmp_path):
     assert list(lines) == [str(n) for n in range(500)]
     assert lines.is_whole
     assert not Source("-").is_file
+
+
+def test_blocks_are_known_by_what_their_lines_are_known_by():
+    tracked = TrackedBlocks([b"a\n\n", "é\n".encode(), b"last\n"])
+    assert b"".join(tracked).count(b"\n") == 4
+    assert tracked.fingerprint() == fingerprint_of(["a", "", "é", "last"])
+
+
+def test_the_next_is_fetched_while_one_is_worked_on():
+    fetched = []
+
+    def items():
+        for number in range(5):
+            fetched.append(number)
+            yield number
+        raise ValueError("the sixth")
+
+    coming = one_ahead(items())
+    assert [next(coming) for _ in range(3)] == [0, 1, 2]
+    assert len(fetched) >= 3
+    assert [next(coming) for _ in range(2)] == [3, 4]
+    with pytest.raises(ValueError, match="the sixth"):
+        next(coming)
+    assert list(one_ahead(iter([0, None, False, ""]))) == [0, None, False, ""]
+    assert list(one_ahead(())) == []

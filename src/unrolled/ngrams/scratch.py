@@ -48,7 +48,7 @@ class Scratch:
         if self.memory is None:
             return np.concatenate([np.zeros(0, dtype), *pieces])
         with self._file() as file:
-            size = sum(file.write(np.asarray(piece, dtype).tobytes()) for piece in pieces)
+            size = sum(file.write(np.ascontiguousarray(piece, dtype).data) for piece in pieces)
             file.flush()
             return _map(file, size // np.dtype(dtype).itemsize, dtype)
 

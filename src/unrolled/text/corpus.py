@@ -8,7 +8,6 @@ import codecs
 import gzip
 import io
 import lzma
-import re
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -30,7 +29,6 @@ PACKINGS: dict[
     ".gz": (b"\x1f\x8b", "gzip", gzip.open),
     ".xz": (b"\xfd7zXZ\x00", "xz", lzma.open),
 }
-SURROGATE = re.compile("[\ud800-\udfff]")
 STDIN = "<stdin>"
 Lines = Generator[list[str], None, None]
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
@@ -51,6 +49,18 @@ def read_line_blocks(path: Path | str, *, encoding: str = "utf-8") -> Lines:
 
     Before the first line is read nothing is opened.
     """
+    for text in _whole_lines(path, encoding):
+        yield text.split("\n")[:-1]
+
+
+def read_utf8_blocks(path: Path | str, *, encoding: str = "utf-8") -> Iterator[bytes]:
+    """The same lines as UTF-8, each ended by "\\n", a block's at a time and not taken apart."""
+    for text in _whole_lines(path, encoding):
+        yield text.encode()
+
+
+def _whole_lines(path: Path | str, encoding: str) -> Iterator[str]:
+    """What has come, up to the end of its last line; all lines end in "\\n"."""
     decoder = _decoder(encoding)
     place = _Place(shown_name(path), encoding)
     pending: list[str] = []  # the line that is not yet at its end, in pieces
@@ -59,10 +69,10 @@ def read_line_blocks(path: Path | str, *, encoding: str = "utf-8") -> Lines:
         if end:
             whole = "".join([*pending, text[:end]])
             pending.clear()
-            yield whole.replace("\r\n", "\n").split("\n")[:-1]
+            yield whole.replace("\r\n", "\n") if "\r" in whole else whole
         pending.append(text[end:])
     if last := "".join(pending):
-        yield [last.removesuffix("\r")]
+        yield last.removesuffix("\r") + "\n"
 
 
 def shown_name(path: Path | str) -> str:
@@ -85,9 +95,13 @@ class _Place:
         if nul >= 0:
             self._move(text[:nul])
             raise self.error("holds the character NUL (0), so it is no text; check the file.")
-        if not text.isascii() and (lone := SURROGATE.search(text)):
-            self._move(text[: lone.start()])
-            raise self.error("holds half of a character (a lone surrogate), so it is no text.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as lone:
+            self._move(text[: lone.start])
+            raise self.error(
+                "holds half of a character (a lone surrogate), so it is no text."
+            ) from lone
         line_end = text.find("\n")
         if self.column + (line_end if line_end >= 0 else len(text)) > MAX_LINE:
             self.column = MAX_LINE

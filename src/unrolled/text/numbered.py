@@ -1,16 +1,15 @@
 """A text as numbers of words, in one pass and in little memory: for corpora of any size.
 
-Words are numbered as they come; whoever has counted them all gives them their final ids.
+Runs of letters are found by csrc/letters.hpp where there are kernels. Words are numbered as they
+come; whoever has counted them all gives them their final ids.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unrolled.text.word_index import Ids, Lengths, WordIndex
-from unrolled.text.words import in_chunks
+from unrolled.text.word_index import Ids, Lengths, Table, WordIndex
 
 SPLITTERS = ("letters", "space")
 BEYOND = 0x32400  # no letter has a code point from here on
@@ -26,10 +25,15 @@ class NumberedWords:
     def __init__(self, splitter: str = "letters", *, lowercase: bool = True) -> None:
         self.splitter, self.lowercase, self.index = splitter, lowercase, WordIndex()
 
-    def pieces(self, lines: Iterable[str]) -> Iterator[tuple[Ids, Lengths]]:
-        """The numbers of all words of some lines, and how many words each line has."""
-        for chunk in in_chunks(lines):
-            yield self.index.read(self.read_as(chunk))
+    def pieces(self, blocks: Iterable[bytes]) -> Iterator[tuple[Ids, Lengths]]:
+        """The numbers of all words of blocks of whole lines, and how many words each line has."""
+        for block in blocks:
+            yield self._compiled(block) or self.index.read(self.read_as(_lines_of(block)))
+
+    def _compiled(self, block: bytes) -> tuple[Ids, Lengths] | None:
+        if self.splitter != "letters":
+            return None
+        return self.index.read_letters(block, _letters(self.lowercase))
 
     def read_as(self, lines: list[str]) -> list[str]:
         """The lines with nothing but words in them, parted by spaces."""
@@ -42,6 +46,10 @@ class NumberedWords:
         return self.index.words()
 
 
+def _lines_of(block: bytes) -> list[str]:
+    return block.decode().split("\n")[:-1]
+
+
 def _letters_of(lines: list[str], *, lowercase: bool) -> list[str]:
     """Every character that is no letter as a space, many lines at a time by a table."""
     joined = "\n".join(lines).encode("utf-32-le", "replace")
@@ -50,7 +58,7 @@ def _letters_of(lines: list[str], *, lowercase: bool) -> list[str]:
 
 
 @cache
-def _letters(lowercase: bool) -> NDArray[np.uint32]:
+def _letters(lowercase: bool) -> Table:
     """What each code point is read as: a letter as itself, or as the small one; else a space."""
     table = np.full(BEYOND + 1, SPACE, dtype=np.uint32)
     for code in range(BEYOND):

@@ -3,11 +3,14 @@
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from unrolled.text.corpus import read_line_blocks, read_lines, shown_name
+
+T = TypeVar("T")
 
 LINES_AT_ONCE = 1000
 Fingerprint = dict[str, int | str]
@@ -81,6 +84,33 @@ class TrackedLines:
     def fingerprint(self) -> Fingerprint:
         """How many lines have passed, and their digest."""
         return {"lines": self._count, "sha256": self._digest.hexdigest()}
+
+
+class TrackedBlocks:
+    """The same of blocks of whole lines of UTF-8."""
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks, self._digest, self._count = blocks, hashlib.sha256(), 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self._digest.update(block)
+            self._count += block.count(b"\n")
+            yield block
+
+    def fingerprint(self) -> Fingerprint:
+        """How many lines have passed, and their digest."""
+        return {"lines": self._count, "sha256": self._digest.hexdigest()}
+
+
+def one_ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same, the next being fetched while one is worked on; not for what a user must send."""
+    coming = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(list, islice(coming, 1))
+        while found := following.result():
+            following = pool.submit(list, islice(coming, 1))
+            yield found[0]
 
 
 def fingerprint_of(lines: Iterable[str]) -> Fingerprint:

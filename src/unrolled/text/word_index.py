@@ -10,6 +10,7 @@ from unrolled.native import module
 
 Ids = NDArray[np.int32]
 Lengths = NDArray[np.int64]
+Table = NDArray[np.uint32]  # what each code point is read as
 
 UTF8 = ("utf-8", "surrogatepass")  # half a surrogate pair is no text, yet a str may hold it
 
@@ -74,6 +75,15 @@ class WordIndex:
             assert not isinstance(self._index, PlainIndex)
             found = self._index.read([line.encode(*UTF8) for line in lines], new)
         return found
+
+    def read_letters(self, text: bytes, table: Table) -> tuple[Ids, Lengths] | None:
+        """The same of whole lines of UTF-8, words being runs of letters, read as a table says.
+
+        None where nothing is compiled.
+        """
+        if isinstance(self._index, PlainIndex):
+            return None
+        return self._index.read_letters(text, table)
 
     def words(self) -> list[str]:
         """All words, in the order of their numbers."""

@@ -133,7 +133,8 @@ class _Lost(torch.nn.Module):
 @pytest.mark.skipif(not embed_kernels.active(), reason="no compiled kernels")
 @both
 @trees
-def test_the_kernel_takes_the_twins_step(cbow, tree):
+@pytest.mark.parametrize("block", [1, 3])
+def test_the_kernel_takes_the_twins_step(cbow, tree, block):
     V, E = 40, 21
     chance = np.random.default_rng(0)
     lengths = chance.integers(0, 12, size=15)
@@ -143,7 +144,9 @@ def test_the_kernel_takes_the_twins_step(cbow, tree):
     )
     network = network_of(V, E, cbow=cbow, output="hierarchical", tree=tree, dtype=torch.float32)
     chances = chances_of(falling(V), subsample=0.0, noise_power=0.75)
-    step = Step(window=3, words=1, shared=16, negatives=5, cbow=cbow, rate=0.05, key=key_of(1, 0))
+    step = Step(
+        window=3, words=block, shared=16, negatives=5, cbow=cbow, rate=0.05, key=key_of(1, 0)
+    )
     matrices = Matrices(network.input.detach(), network.output.detach(), copies=1)
     given = (corpus.ids, corpus.starts, (0, 15), chances, step)
     mine = train_lines(matrices, *given, threads=1, paths=network.paths)

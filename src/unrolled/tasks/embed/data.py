@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from unrolled.errors import DataError
 from unrolled.ngrams.scratch import Scratch
 from unrolled.tasks.embed.settings import EmbedTokens
-from unrolled.text.corpus import read_lines
+from unrolled.text.corpus import read_utf8_blocks
 from unrolled.text.numbered import NumberedWords
-from unrolled.text.source import Fingerprint, Source, TrackedLines
+from unrolled.text.source import Fingerprint, Source, TrackedBlocks, one_ahead
 
 ON_DISK = Scratch(memory=1)
 WORDS_AT_ONCE = 1 << 22
+IN_CACHE = 1 << 18  # numbers that are worked on at once while they are encoded
 LONGEST = 1000  # words of a line; what is longer is cut
 
 Ids = NDArray[np.int32]
@@ -70,8 +71,10 @@ class NumberedText:
     def vocabulary(self, tokens: EmbedTokens) -> Words:
         """The words to learn, the most frequent first, ties by spelling."""
         counts = self._counts()
-        order = sorted(range(len(self.words)), key=lambda k: (-counts[k], self.words[k]))
-        kept = [k for k in order if counts[k] >= tokens.min_count][: tokens.max_size]
+        enough = np.flatnonzero(counts >= tokens.min_count).tolist()
+        alphabetic = np.array(sorted(enough, key=self.words.__getitem__), dtype=np.int64)
+        order = np.argsort(-counts[alphabetic], kind="stable")
+        kept = alphabetic[order][: tokens.max_size].tolist()
         if len(kept) < 2:
             raise DataError(
                 self.source,
@@ -82,7 +85,7 @@ class NumberedText:
 
     def _counts(self) -> Longs:
         counts = np.zeros(len(self.words), dtype=np.int64)
-        for _, block in _blocks(self.numbers):
+        for _, block in _blocks(self.numbers, WORDS_AT_ONCE):
             counts += np.bincount(block, minlength=len(self.words))
         return counts
 
@@ -93,28 +96,31 @@ class NumberedText:
         starts = np.zeros_like(self.starts)
 
         def pieces() -> Iterator[Ids]:
-            done = 0
-            for at, block in _blocks(self.numbers):
+            done = last = 0
+            for at, block in _blocks(self.numbers, IN_CACHE):
                 found = ids[block]
-                before = np.concatenate([[0], np.cumsum(found >= 0)])
+                known = found >= 0
+                before = np.zeros(len(block) + 1, dtype=np.int32)
+                np.cumsum(known, out=before[1:])
                 first, last = np.searchsorted(self.starts, [at, at + len(block)])
                 starts[first:last] = done + before[self.starts[first:last] - at]
                 done += int(before[-1])
-                starts[last:] = done
-                yield found[found >= 0]
+                yield found[known]
+            starts[last:] = done
 
-        known = ON_DISK.joined(pieces(), np.int32)
-        return Corpus(known, _cut_long(starts))
+        return Corpus(ON_DISK.joined(pieces(), np.int32), _cut_long(starts))
 
 
 def read_text(source: Source, tokens: EmbedTokens) -> NumberedText:
     """The words of a file, of all files of a folder, or of standard input, numbered on the way."""
     reader = NumberedWords(tokens.splitter, lowercase=tokens.lowercase)
-    lines = TrackedLines(chain.from_iterable(map(_lines_of, _files(source))))
+    sources = _files(source)
+    blocks = TrackedBlocks(chain.from_iterable(map(_blocks_of, sources)))
+    coming = one_ahead(blocks) if all(each.is_file for each in sources) else blocks
     lengths: list[Longs] = [np.zeros(1, np.int64)]
 
     def pieces() -> Iterator[Ids]:
-        for numbers, words_of_lines in reader.pieces(lines):
+        for numbers, words_of_lines in reader.pieces(coming):
             lengths.append(words_of_lines)
             yield numbers
 
@@ -122,7 +128,7 @@ def read_text(source: Source, tokens: EmbedTokens) -> NumberedText:
     if not len(numbers):
         raise DataError(source.path, "holds no word, but there must be some to learn from.")
     starts = np.cumsum(np.concatenate(lengths))
-    return NumberedText(source.path, numbers, starts, reader.words(), lines.fingerprint())
+    return NumberedText(source.path, numbers, starts, reader.words(), blocks.fingerprint())
 
 
 def _files(source: Source) -> list[Source]:
@@ -136,8 +142,8 @@ def _files(source: Source) -> list[Source]:
     return [Source(file, source.encoding) for file in files]
 
 
-def _lines_of(source: Source) -> Iterator[str]:
-    return read_lines(source.path, encoding=source.encoding)
+def _blocks_of(source: Source) -> Iterator[bytes]:
+    return read_utf8_blocks(source.path, encoding=source.encoding)
 
 
 def _cut_long(starts: Longs) -> Longs:
@@ -149,7 +155,7 @@ def _cut_long(starts: Longs) -> Longs:
     return np.sort(np.concatenate([starts, *more])) if more else starts
 
 
-def _blocks(numbers: Ids) -> Iterator[tuple[int, Ids]]:
-    """Some numbers at a time, and where they begin."""
-    for start in range(0, len(numbers), WORDS_AT_ONCE):
-        yield start, numbers[start : start + WORDS_AT_ONCE]
+def _blocks(numbers: Ids, size: int) -> Iterator[tuple[int, Ids]]:
+    """So many numbers at a time, and where they begin."""
+    for start in range(0, len(numbers), size):
+        yield start, numbers[start : start + size]
