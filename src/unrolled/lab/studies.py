@@ -13,6 +13,7 @@ from pydantic import Field
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
+from unrolled.lab.drawing.options import DrawOptions, run_draw
 from unrolled.lab.study import SEED, Study, Tell, three_seeds
 from unrolled.lab.tagged_options import (
     DirectionOptions,
@@ -222,6 +223,7 @@ STUDIES: Mapping[str, Study] = {
         GraphOptions,
         _graph,
     ),
+    "draw": Study("The figures of the notes, from networks that run.", DrawOptions, run_draw),
     "gradients": Study(
         "How much of a loss reaches states many steps back: fresh networks, or a model and a text.",
         GradientOptions,
