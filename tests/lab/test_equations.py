@@ -1,6 +1,7 @@
 """The registry of equations and errata: every check holds, and the documents say what it says."""
 
 import re
+import sys
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -80,6 +81,26 @@ def _exists(name: str) -> bool:
             thing = getattr(thing, part)
         return True
     return False
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if ALL[name].check])
+def test_a_check_runs_the_code_that_it_names(name):
+    """Or it would hold with the code broken. What another check has run before is run again."""
+    named = re.findall(r"unrolled\.[a-z_.]*[a-z_]", ALL[name].code)
+    wanted = {"/".join(path.split(".")) for path in named}
+    ran = set()
+
+    def note(frame, event, argument):
+        ran.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        ALL[name].check()
+    finally:
+        sys.setprofile(None)
+    files = {file.partition("/src/")[2].removesuffix(".py") for file in ran}
+    for path in wanted:
+        assert any(path.startswith(file) for file in files if file), (path, sorted(files))
 
 
 @pytest.mark.parametrize(

@@ -209,8 +209,8 @@ class Markup:
 
         groups: dict[str, dict[str, list[float]]] = {}
         for share in self.shares:
-            groups.setdefault(share.kind, {})[share.model] = [share.closed]
-        title = f"What is opened and closed again, in {self.documents} documents each"
+            groups.setdefault(share.model, {})[share.kind] = [share.closed]
+        title = f"What is opened and closed again: {self.documents} documents each, one seed"
         return grouped_shares(groups, x_title="closed, of what was opened", title=title)
 
 
