@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from unrolled.config.sections import RecurrentSettings
 from unrolled.errors import ConfigError
@@ -18,6 +19,7 @@ from unrolled.lab.equations.entry import Entry, Off, Result
 from unrolled.lab.equations.mathml import mathml
 from unrolled.lab.equations.pages import equations_document, errata_document, page
 from unrolled.tasks import TASKS
+from unrolled.tasks.shared.stack import recurrent_stack
 
 pytestmark = pytest.mark.arithmetic
 
@@ -203,6 +205,34 @@ def test_every_convention_names_a_setting_that_there_is():
     for row in CONVENTIONS:
         for name in re.findall(r"^--(\w+)", row.setting):
             assert name in options, row.id
+
+
+@pytest.mark.parametrize(
+    ("common", "setting", "values"),
+    [
+        ({"cell": "gru"}, "update", ("keep", "write")),
+        ({"cell": "gru"}, "reset", ("after", "before")),
+        ({"cell": "lstm"}, "output", ("tanh", "linear")),
+        ({"cell": "lstm"}, "bias", (True, False)),
+        ({"cell": "rnn"}, "activation", ("tanh", "sigmoid", "relu")),
+        ({"bidirectional": True}, "combine", ("concat", "mean")),
+        ({}, "first_state", ("zero", "learned")),
+    ],
+)
+def test_the_setting_of_a_convention_decides_what_is_computed(common, setting, values):
+    outputs = [_computed(**common, **{setting: value}) for value in values]
+    for k, y in enumerate(outputs):
+        assert not any(np.array_equal(y, other) for other in outputs[:k])
+
+
+def _computed(**settings):
+    """What a stack of these settings makes of an input, its weights those of their names."""
+    stack = recurrent_stack(RecurrentSettings(hidden_size=3, dropout=0.0, **settings), 3).double()
+    with torch.no_grad():
+        for name, parameter in stack.named_parameters():
+            numbers = np.random.default_rng([*name.encode()]).standard_normal(parameter.shape)
+            parameter.copy_(torch.from_numpy(numbers))
+        return stack(torch.ones(1, 4, 3, dtype=torch.float64))[0].numpy()
 
 
 def test_defaults_are_those_that_are_said():

@@ -36,13 +36,16 @@ def _states() -> tuple[Tensor, Tensor]:
 @book.equation(
     "L1",
     "001; 004 Attention",
-    "weights α = softmax(score(s, h_i)): none below 0, sum 1",
+    "weights α = softmax(score(s, h_i)): none below 0, sum 1, 0 on padding",
     tex=r"\alpha_{t,i}=\frac{\exp(\mathrm{score}(s_t,h_i))}{\sum_j\exp(\mathrm{score}(s_t,h_j))}",
     code="unrolled.nn.attention.Attention",
 )
 def weights_sum_to_one() -> Off:
-    _, weights, _ = _attend("additive", *_states(), size=6)
-    return Off(float((weights.sum(dim=1) - 1).abs().max()) + float((weights < 0).sum()))
+    h, s = _states()
+    attention, padding = _drawn("additive", Q, Q, size=6), torch.arange(S)[None] >= S - 2
+    weights = attention(s[None], attention.remember(h[None], padding))[1].detach()
+    wrong = (weights < 0).sum() + (weights[:, :, S - 2 :] != 0).sum()
+    return Off(float((weights.sum(dim=2) - 1).abs().max()) + float(wrong))
 
 
 @book.equation(
@@ -73,9 +76,12 @@ def additive_and_concat() -> Off:
     W2, W1, v = (p.detach() for p in (score.query, score.key, score.vector))
     own = torch.tanh(h[None] @ W1.T + s[:, None] @ W2.T) @ v
     joined = torch.cat([s[:, None].expand(-1, S, -1), h[None].expand(3, -1, -1)], dim=2)
-    concat = torch.tanh(joined @ torch.cat([W2, W1], dim=1).T) @ v
-    package = score(s[None], score.keys(h[None]))[0].detach()
-    return Off(apart(own, package) + apart(concat, package))
+    W = torch.cat([W2, W1], dim=1)
+    concat = torch.tanh(joined @ W.T) @ v
+    other = _drawn("concat", Q, Q, size=6).score
+    other.load_state_dict({"weight": W, "vector": v})
+    package, same = (a(s[None], a.keys(h[None]))[0].detach() for a in (score, other))
+    return Off(apart(own, package) + apart(concat, package) + apart(same, package))
 
 
 @book.equation(
