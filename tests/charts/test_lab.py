@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from chart_data import rows
 
-from unrolled.charts import computation_graph, deviations, grouped_shares, heat_map
+from unrolled.charts import Arrow, Box, Frame, deviations, diagram, grouped_shares, heat_map
 from unrolled.errors import ConfigError, NumericError
 
 NAMES = {"row_title": "r", "column_title": "c", "value_title": "v"}
@@ -37,14 +37,42 @@ def test_tables_that_cannot_be_drawn(table, names, error, message):
         heat_map(table, rows=names, columns=["x"], **NAMES)
 
 
-def test_a_graph_has_its_boxes_and_arrows():
-    boxes = {"a": ("[1 2] [3 4]", "[5]"), "b": ("6", "7")}
-    chart = computation_graph(boxes, [("a", "b")], places={"a": (0, 0), "b": (1, 0)})
-    arrows, words = rows(chart, 0), rows(chart, 2)
-    assert len(arrows) == 1
-    assert [row["text"].strip() for row in words] == ["a", "[1 2]", "[3 4]", "[5]", "b", "6", "7"]
-    with pytest.raises(ConfigError, match="'c' has no place"):
-        computation_graph(boxes, [("a", "c")], places={"a": (0, 0), "b": (1, 0)})
+BOXES = [Box("a", 0, 0, "A", [("1 2", "red"), ("3", "blue")]), Box("b", 2, 0, "B")]
+
+
+def test_a_diagram_has_its_boxes_texts_and_arrows():
+    chart = diagram(BOXES, [Arrow("a", "b", label="w")], column=100)
+    line, heads, rectangles, titles, lines, labels = (rows(chart, k) for k in range(6))
+    assert [row["text"] for row in (*titles, *labels)] == ["A", "B", "w"]
+    assert [(row["text"], row["colour"]) for row in lines] == [("1\xa02", "red"), ("3", "blue")]
+    a, b = rectangles
+    assert a["x2"] == line[0]["x"] < line[1]["x"] == heads[0]["x"] < b["x"]  # clear of its head
+    assert heads[0]["angle"] == pytest.approx(90.0)  # a triangle that points to the right
+    assert (b["x"] + b["x2"]) / 2 == pytest.approx(200.0)
+
+
+def test_an_arrow_goes_by_way_of_its_points_and_a_frame_is_round_its_boxes():
+    way = [(1.0, 1.0), (2.0, 1.0)]
+    framed = diagram(BOXES, [Arrow("a", "b", way)], frames=[Frame("F", ["a"])], column=100, row=50)
+    frame, title, line, _, rectangles = (rows(framed, k) for k in range(5))
+    assert [(point["x"], point["y"]) for point in line[1:-1]] == [(100, 50), (200, 50)]
+    assert title[0]["text"] == "F"
+    assert frame[0]["x"] < rectangles[0]["x"] < rectangles[0]["x2"] < frame[0]["x2"]
+    assert frame[0]["x2"] < rectangles[1]["x"]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "arrows", "frames", "message"),
+    [
+        (BOXES, [Arrow("a", "c")], [], "'c' has no place"),
+        (BOXES, [], [Frame("F", ["d"])], "'d' has no place"),
+        ([*BOXES, BOXES[0]], [], [], "'a' names two boxes"),
+        ([], [], [], "there are no boxes"),
+    ],
+)
+def test_diagrams_that_cannot_be_drawn(boxes, arrows, frames, message):
+    with pytest.raises(ConfigError, match=message):
+        diagram(boxes, arrows, frames=frames)
 
 
 def test_deviations_have_two_points_a_name():

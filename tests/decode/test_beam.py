@@ -277,6 +277,7 @@ def steps_until_stop(model, limit, **options):
     return len(steps)
 
 
+@pytest.mark.row("M4")
 def test_each_rule_stops_when_it_says():
     model = Hashed(6, seed=13, end_bias=0.5)
     options = {"width": 4, "alpha": 0.7}

@@ -1,12 +1,14 @@
 """The registry of equations and errata: every check holds, and the documents say what it says."""
 
 import re
+import sys
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from unrolled.config.sections import RecurrentSettings
 from unrolled.errors import ConfigError
@@ -17,6 +19,7 @@ from unrolled.lab.equations.entry import Entry, Off, Result
 from unrolled.lab.equations.mathml import mathml
 from unrolled.lab.equations.pages import equations_document, errata_document, page
 from unrolled.tasks import TASKS
+from unrolled.tasks.shared.stack import recurrent_stack
 
 pytestmark = pytest.mark.arithmetic
 
@@ -80,6 +83,26 @@ def _exists(name: str) -> bool:
             thing = getattr(thing, part)
         return True
     return False
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if ALL[name].check])
+def test_a_check_runs_the_code_that_it_names(name):
+    """Or it would hold with the code broken. What another check has run before is run again."""
+    named = re.findall(r"unrolled\.[a-z_.]*[a-z_]", ALL[name].code)
+    wanted = {"/".join(path.split(".")) for path in named}
+    ran = set()
+
+    def note(frame, event, argument):
+        ran.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        ALL[name].check()
+    finally:
+        sys.setprofile(None)
+    files = {file.partition("/src/")[2].removesuffix(".py") for file in ran}
+    for path in wanted:
+        assert any(path.startswith(file) for file in files if file), (path, sorted(files))
 
 
 @pytest.mark.parametrize(
@@ -182,6 +205,34 @@ def test_every_convention_names_a_setting_that_there_is():
     for row in CONVENTIONS:
         for name in re.findall(r"^--(\w+)", row.setting):
             assert name in options, row.id
+
+
+@pytest.mark.parametrize(
+    ("common", "setting", "values"),
+    [
+        ({"cell": "gru"}, "update", ("keep", "write")),
+        ({"cell": "gru"}, "reset", ("after", "before")),
+        ({"cell": "lstm"}, "output", ("tanh", "linear")),
+        ({"cell": "lstm"}, "bias", (True, False)),
+        ({"cell": "rnn"}, "activation", ("tanh", "sigmoid", "relu")),
+        ({"bidirectional": True}, "combine", ("concat", "mean")),
+        ({}, "first_state", ("zero", "learned")),
+    ],
+)
+def test_the_setting_of_a_convention_decides_what_is_computed(common, setting, values):
+    outputs = [_computed(**common, **{setting: value}) for value in values]
+    for k, y in enumerate(outputs):
+        assert not any(np.array_equal(y, other) for other in outputs[:k])
+
+
+def _computed(**settings):
+    """What a stack of these settings makes of an input, its weights those of their names."""
+    stack = recurrent_stack(RecurrentSettings(hidden_size=3, dropout=0.0, **settings), 3).double()
+    with torch.no_grad():
+        for name, parameter in stack.named_parameters():
+            numbers = np.random.default_rng([*name.encode()]).standard_normal(parameter.shape)
+            parameter.copy_(torch.from_numpy(numbers))
+        return stack(torch.ones(1, 4, 3, dtype=torch.float64))[0].numpy()
 
 
 def test_defaults_are_those_that_are_said():

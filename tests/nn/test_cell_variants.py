@@ -55,10 +55,15 @@ def test_open_forget_and_shut_input_gate_keep_the_cell_exactly_for_1000_steps(ou
 
 @pytest.mark.row("D14")
 def test_shut_forget_gate_erases_the_cell_in_one_step():
-    weights = gated(i=SHUT, f=SHUT, o=OPEN)
-    h, c = step(LSTMCell(), random(B, E), random_state(LSTMCell()), weights)
+    x, state = random(B, E), random_state(LSTMCell())
+    h, c = step(LSTMCell(), x, state, gated(i=SHUT, f=SHUT, o=OPEN))
     assert torch.equal(c, torch.zeros_like(c))
     assert torch.equal(h, torch.zeros_like(h))
+    weights, (h, c) = gated(i=OPEN, f=SHUT, o=OPEN), state
+    _, written = step(LSTMCell(), x, state, weights)
+    _, same = step(LSTMCell(), x, (h, c + 5.0), weights)
+    assert torch.equal(written, same)  # nothing of the old is left, whatever is written
+    assert written.abs().min() > 0
 
 
 def test_shut_output_gate_hides_the_cell():

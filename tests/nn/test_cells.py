@@ -45,7 +45,7 @@ def by_gate(weights: Weights, gates: int):
     return from_input, from_state
 
 
-@pytest.mark.row("D2", "D19")
+@pytest.mark.row("D2", "D4", "D19")
 @pytest.mark.parametrize(
     ("name", "phi"),
     [
@@ -64,7 +64,7 @@ def test_rnn_follows_its_equation(name, phi):
     torch.testing.assert_close(step(cell, x, (h,), weights)[0], expected, rtol=0, atol=1e-14)
 
 
-@pytest.mark.row("D9")
+@pytest.mark.row("D9", "D11", "D12")
 @pytest.mark.parametrize("peephole", PEEPHOLES)
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_lstm_follows_its_equations(output, peephole):

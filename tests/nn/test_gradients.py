@@ -14,6 +14,7 @@ from networks import (
 from torch import Tensor
 
 from unrolled.nn import GRUCell, Recurrent
+from unrolled.nn.recurrent import FIRST
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.slow]
 
@@ -43,7 +44,11 @@ def check_gradients(
 @every_variant
 def test_gradients_of_three_ragged_bidirectional_layers_with_learned_start(cell):
     net = build(2, 2, cell=cell, layers=3, bidirectional=True, first_state="learned")
-    check_gradients(net, random(2, 3, 2), torch.tensor([3, 2]), None)
+    x, lengths = random(2, 3, 2), torch.tensor([3, 2])
+    check_gradients(net, x, lengths, None)
+    first = [net.get_parameter(name) for name in FIRST[: cell.state_size]]
+    for gradient in torch.autograd.grad(net(x, lengths)[0].sum(), first):
+        assert gradient.abs().max() > 0.0
 
 
 @every_variant

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled.text.sentences import split_sentences
+from unrolled.text.tokens import TextEncoder
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,8 @@ from unrolled.text.sentences import split_sentences
         "A heading\n\n|A text that ends. |And\n goes on",
         "Line one\nof a paragraph. |Line two.\n\n\n|Next.",
         "¿Qué? |¡No! |Sí.",
+        "سلام! |خوبی؟ |بله.",
+        "یہ کیا ہے؟ |کتاب ہے۔ |اچھا",
         "no end",
         "",
     ],
@@ -32,6 +35,28 @@ def test_where_sentences_end(marked):
     assert split_sentences(marked.replace("|", "")) == [part for part in marked.split("|") if part]
 
 
+@pytest.mark.row("A7")
+@pytest.mark.parametrize(
+    "settings", [{"level": "char"}, {"level": "word"}, {"level": "bpe"}], ids=str
+)
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Hayatın anlamı nedir? İstanbul'da. Güzel!", 3),
+        ("زندگی می‌خواهم! سلام؟ بله.", 3),
+        ("日本語の文章です。「はい」と言った。", 2),
+    ],
+)
+def test_a_text_comes_back_from_its_sentences_and_they_from_their_tokens(text, sentences, settings):
+    parts = split_sentences(text)
+    assert len(parts) == sentences
+    assert "".join(parts) == text
+    encoder = TextEncoder.build(parts, **settings)
+    plain = [part if settings["level"] == "char" else part.strip() for part in parts]
+    assert [encoder.decode(encoder.encode(part)) for part in plain] == plain
+
+
+@pytest.mark.row("A7")
 @given(st.text(st.sampled_from("aB3 .!?…\n\"'”)(。「」I.Dr ")))
 def test_sentences_joined_are_the_text_and_none_is_empty(text):
     found = split_sentences(text)

@@ -45,12 +45,14 @@ def collapsed(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.row("A7")
 @trials(deadline=None, max_examples=300)
 @given(TEXT)
 def test_characters_come_back(text):
     assert CharTokeniser().join(CharTokeniser().split(text)) == text
 
 
+@pytest.mark.row("A7")
 @trials(deadline=None, max_examples=500)
 @given(TEXT | GLUED)
 def test_words_come_back_but_for_white_space(text):
@@ -93,7 +95,7 @@ def test_words_in_lower_case():
     assert WordTokeniser("unicode", lowercase=True).split("The CAT.") == ["the", "cat", "￭."]
 
 
-@pytest.mark.row("A1")
+@pytest.mark.row("A1", "A7")
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_text_of_the_world_comes_back(settings):
     encoder = TextEncoder.build(WORLD, **settings)

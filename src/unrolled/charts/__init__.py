@@ -12,7 +12,7 @@ from unrolled.charts.cells import surprise, token_shares
 from unrolled.charts.deviations import deviations
 from unrolled.charts.examples import training_examples
 from unrolled.charts.fonts import missing_scripts
-from unrolled.charts.graph import computation_graph
+from unrolled.charts.graph import Arrow, Box, Frame, diagram
 from unrolled.charts.heat import heat_map
 from unrolled.charts.lines import curves, gradient_curve, length_curve, width_curve
 from unrolled.charts.loss import loss_curve
@@ -23,15 +23,18 @@ from unrolled.charts.trees import parse_tree
 from unrolled.charts.words import word_map
 
 __all__ = [
+    "Arrow",
     "BeamNode",
     "Bins",
+    "Box",
+    "Frame",
     "alignment_links",
     "attention_map",
     "beam_tree",
-    "computation_graph",
     "confusion",
     "curves",
     "deviations",
+    "diagram",
     "gradient_curve",
     "grouped_shares",
     "heat_map",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unrolled.evaluate.shown import columns
-from unrolled.lab.net import Net, graph
+from unrolled.lab.net import Net, Node, graph
 
 # Where each node stands: column and row; weights above the values that they make.
 PLACES = {
@@ -48,13 +48,24 @@ class ShownGraph:
 
     def chart(self) -> Any:
         """Boxes with values and adjoints, and arrows between them."""
-        from unrolled.charts import computation_graph
+        from unrolled.charts import Arrow, diagram
 
         nodes = graph(self.net)
-        boxes = {node.name: (_numbers(node.value), _numbers(node.adjoint)) for node in nodes}
-        arrows = [(source, node.name) for node in nodes for source in node.inputs]
+        arrows = [Arrow(source, node.name) for node in nodes for source in node.inputs]
         title = "Values forward (blue), adjoints ∂L/∂node backward (orange)"
-        return computation_graph(boxes, arrows, places=PLACES, title=title)
+        return diagram([_box(node) for node in nodes], arrows, row=170, column=195, title=title)
+
+
+def _box(node: Node) -> Any:
+    from unrolled.charts import Box
+    from unrolled.charts.base import BLUE, ORANGE
+
+    lines = [(row, BLUE) for row in _rows(node.value)] + [(r, ORANGE) for r in _rows(node.adjoint)]
+    return Box(node.name, *PLACES[node.name], node.name, lines, "#F5F5F5")
+
+
+def _rows(value: Any) -> list[str]:
+    return [_numbers(row) for row in value] if value.ndim == 2 else [_numbers(value)]
 
 
 def _numbers(value: Any) -> str:

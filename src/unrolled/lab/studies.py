@@ -13,6 +13,7 @@ from pydantic import Field
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
+from unrolled.lab.drawing.options import DrawOptions, run_draw
 from unrolled.lab.study import SEED, Study, Tell, three_seeds
 from unrolled.lab.tagged_options import (
     DirectionOptions,
@@ -185,6 +186,23 @@ def _depth(options: DepthOptions, tell: Tell) -> Shown:
     return depth(seed=options.seed, tell=tell)
 
 
+class MarkupOptions(Section):
+    """Of `lab markup`."""
+
+    kind: Literal["xml", "latex", "wiki", "poem"] | None = Field(
+        None, description="xml, latex, wiki or poem; all of them where it is left out."
+    )
+    full: bool = Field(False, description="Twice the epochs, as in docs/lab.md.")
+    seed: int = SEED
+
+
+def _markup(options: MarkupOptions, tell: Tell) -> Shown:
+    from unrolled.lab.markup import KINDS, markup
+
+    kinds = (options.kind,) if options.kind else tuple(KINDS)
+    return markup(kinds=kinds, epochs=16 if options.full else 8, seed=options.seed, tell=tell)
+
+
 class AgreementOptions(Section):
     """Of `lab agreement`."""
 
@@ -222,6 +240,7 @@ STUDIES: Mapping[str, Study] = {
         GraphOptions,
         _graph,
     ),
+    "draw": Study("The figures of the notes, from networks that run.", DrawOptions, run_draw),
     "gradients": Study(
         "How much of a loss reaches states many steps back: fresh networks, or a model and a text.",
         GradientOptions,
@@ -247,6 +266,11 @@ STUDIES: Mapping[str, Study] = {
     "directions": Study("One direction against two, on tagging.", DirectionOptions, run_directions),
     "padding": Study(
         "What padding does to quality where nobody masks it.", PaddingOptions, run_padding
+    ),
+    "markup": Study(
+        "What is opened and closed again in markup and couplets that models write.",
+        MarkupOptions,
+        _markup,
     ),
     "agreement": Study(
         "Minimal pairs by any language model, with intervals, by template and attractors.",

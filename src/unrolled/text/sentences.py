@@ -1,6 +1,6 @@
 """Part a text into sentences, by rules: the sentences, joined, are the text.
 
-A sentence ends behind ". ! ? …" and the quotes and brackets that close there, where white space
+A sentence ends behind ". ! ? … ؟ ۔" and the quotes and brackets that close there, where white space
 follows; behind "。 ！ ？ ｡" wherever they stand; and where two line ends follow each other. But it
 goes on
 
@@ -36,7 +36,7 @@ INITIALISM = re.compile(r"[A-Z](\.[A-Z])+")
 CLOSING = "\"'”’»)]}›"
 END = re.compile(
     rf"(?P<wide>[。！？｡]+[{re.escape(CLOSING)}」』）】]*\s*)"
-    rf"|(?<![.!?…])(?P<mark>[.!?…]+)[{re.escape(CLOSING)}]*(?P<space>\s+)"
+    rf"|(?<![.!?…؟۔])(?P<mark>[.!?…؟۔]+)[{re.escape(CLOSING)}]*(?P<space>\s+)"
     r"|(?P<gap>\n[^\S\n]*\n\s*)"
 )
 WORD_BEFORE = re.compile(r"[^\s(\[{\"'“‘«„]*\Z")

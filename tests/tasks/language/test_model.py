@@ -298,6 +298,7 @@ def test_generated_frequencies_match_probabilities():
     assert chi < 13.28  # p > 0.01 at 4 degrees
 
 
+@pytest.mark.row("I7")
 def test_suggestions_are_the_likeliest_in_order():
     model = build()
     best = model.next("the cat", top=3)

@@ -36,13 +36,16 @@ def _states() -> tuple[Tensor, Tensor]:
 @book.equation(
     "L1",
     "001; 004 Attention",
-    "weights α = softmax(score(s, h_i)): none below 0, sum 1",
+    "weights α = softmax(score(s, h_i)): none below 0, sum 1, 0 on padding",
     tex=r"\alpha_{t,i}=\frac{\exp(\mathrm{score}(s_t,h_i))}{\sum_j\exp(\mathrm{score}(s_t,h_j))}",
     code="unrolled.nn.attention.Attention",
 )
 def weights_sum_to_one() -> Off:
-    _, weights, _ = _attend("additive", *_states(), size=6)
-    return Off(float((weights.sum(dim=1) - 1).abs().max()) + float((weights < 0).sum()))
+    h, s = _states()
+    attention, padding = _drawn("additive", Q, Q, size=6), torch.arange(S)[None] >= S - 2
+    weights = attention(s[None], attention.remember(h[None], padding))[1].detach()
+    wrong = (weights < 0).sum() + (weights[:, :, S - 2 :] != 0).sum()
+    return Off(float((weights.sum(dim=2) - 1).abs().max()) + float(wrong))
 
 
 @book.equation(
@@ -73,9 +76,12 @@ def additive_and_concat() -> Off:
     W2, W1, v = (p.detach() for p in (score.query, score.key, score.vector))
     own = torch.tanh(h[None] @ W1.T + s[:, None] @ W2.T) @ v
     joined = torch.cat([s[:, None].expand(-1, S, -1), h[None].expand(3, -1, -1)], dim=2)
-    concat = torch.tanh(joined @ torch.cat([W2, W1], dim=1).T) @ v
-    package = score(s[None], score.keys(h[None]))[0].detach()
-    return Off(apart(own, package) + apart(concat, package))
+    W = torch.cat([W2, W1], dim=1)
+    concat = torch.tanh(joined @ W.T) @ v
+    other = _drawn("concat", Q, Q, size=6).score
+    other.load_state_dict({"weight": W, "vector": v})
+    package, same = (a(s[None], a.keys(h[None]))[0].detach() for a in (score, other))
+    return Off(apart(own, package) + apart(concat, package) + apart(same, package))
 
 
 @book.equation(
@@ -102,9 +108,14 @@ def bilinear() -> Off:
     within=0.05,
 )
 def scaled_dot() -> Off:
-    d = 64
-    s, h = draws(4000, d), draws(4000, d, seed=1)
-    return Off(abs(float(((s * h).sum(axis=1) / math.sqrt(d)).var()) - 1.0))
+    return Off(abs(float(_scaled(draws(4000, 64), draws(4000, 64, seed=1)).var()) - 1.0))
+
+
+def _scaled(s: Array, h: Array) -> Array:
+    """The package's score of each s with its own h (N,)."""
+    score = _drawn("scaled", s.shape[1], h.shape[1]).score
+    found = score(torch.from_numpy(s)[:, None], score.keys(torch.from_numpy(h)[:, None]))
+    return np.asarray(found.detach().numpy().ravel())
 
 
 @book.erratum(
@@ -119,8 +130,8 @@ def scaled_dot() -> Off:
 def size_not_length() -> Off:
     d, n = 64, 7
     s, h = draws(4000, d), draws(4000, d, seed=1)
-    dots = (s * h).sum(axis=1)
-    correct, printed = float((dots / math.sqrt(d)).var()), float((dots / math.sqrt(n)).var())
+    correct, dots = float(_scaled(s, h).var()), (s * h).sum(axis=1)
+    printed = float((dots / math.sqrt(n)).var())
     return Off(abs(correct - 1), abs(printed - 1), f"the variance is {printed:.0f}, not 1")
 
 
@@ -137,7 +148,7 @@ def places_not_norm() -> Off:
     d = 64
     s, h = draws(4000, d), 3 * draws(4000, d, seed=1)
     dots = (s * h).sum(axis=1)
-    correct = float((dots / math.sqrt(d)).var()) / 9  # h has variance 9
+    correct = float(_scaled(s, h).var()) / 9  # h has variance 9
     printed = float((dots / np.sqrt(np.linalg.norm(h, axis=1))).var()) / 9
     return Off(abs(correct - 1), abs(printed - 1), f"by √norm the variance is {printed:.1f}")
 
@@ -168,13 +179,9 @@ def shapes_of_attention() -> Off:
     code="unrolled.nn.attention.General",
 )
 def which_size_first() -> Off:
-    h, s = draws(6), draws(4)
-
-    def defined(W: Array) -> bool:
-        return W.shape == (len(s), len(h))
-
-    correct, printed = not defined(draws(4, 6)), not defined(draws(6, 4))
-    return Off(float(correct), float(printed), "sᵀ (4) times W (6, 4) is undefined")
+    weight = _drawn("general", 4, 6).score.get_parameter("weight")  # s of 4, h of 6
+    correct, printed = (float(tuple(weight.shape) != shape) for shape in ((4, 6), (6, 4)))
+    return Off(correct, printed, "sᵀ (4) times W (6, 4) is undefined")
 
 
 @book.erratum(
@@ -203,11 +210,11 @@ def which_state_asks() -> Off:
 )
 def free_and_bound() -> Off:
     """Read literally, the sum over t' of exp(e_t') stands for one weight: all are the same."""
-    e = draws(S)
+    h, s = _states()
+    _, weights, score = _attend("dot", h, s)
+    e = score(s[None], score.keys(h[None]))[0].detach().numpy()[0]
     correct, literal = np.exp(e) / np.exp(e).sum(), np.full(S, 1.0)
-    return Off(
-        abs(float(correct.sum()) - 1), abs(float(literal.sum()) - 1), "Σ_t' e_t' / Σ_t' e_t'"
-    )
+    return Off(apart(weights[0], correct), apart(weights[0], literal), "Σ_t' e_t' / Σ_t' e_t'")
 
 
 @book.equation(

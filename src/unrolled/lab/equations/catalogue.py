@@ -14,10 +14,10 @@ from unrolled.lab.equations import (
     decoding,
     embeddings,
     gates,
-    loss,
+    other_losses,
+    remedies,
     text,
     through_time,
-    vanishing,
 )
 from unrolled.lab.equations.entry import NOTES, Book, Entry, Result
 
@@ -25,9 +25,9 @@ BOOKS: tuple[Book, ...] = (
     text.book,
     cells.book,
     gates.book,
-    loss.book,
+    other_losses.book,  # that of loss
     through_time.book,
-    vanishing.book,
+    remedies.book,  # that of vanishing
     embeddings.book,
     attention.book,
     decoding.book,

@@ -4,7 +4,7 @@ import numpy as np
 
 from unrolled.lab.by_hand import Array, forward, random_weights, sigmoid
 from unrolled.lab.equations.entry import Book, Off
-from unrolled.lab.equations.tools import apart, draws
+from unrolled.lab.equations.tools import apart, chances, draws
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
 
 book = Book("Recurrent cells")
@@ -115,10 +115,8 @@ def toy_loop() -> Off:
 )
 def stacked_outputs() -> Off:
     draw = np.random.default_rng(0).random
-    W, U, b, state, outputs = draw((64, 32)), draw((64, 64)), draw(64), np.zeros(64), []
-    for x in draw((100, 32)):
-        state = np.tanh(W @ x + U @ state + b)
-        outputs.append(state)
+    w = {"ih": draw((64, 32)), "hh": draw((64, 64)), "bias_ih": draw(64), "bias_hh": np.zeros(64)}
+    outputs = [s.after for s in forward(RNNCell(), w, draw((100, 32)), np.zeros(64))]
     joined, stacked = np.concatenate(outputs, axis=0).shape, np.stack(outputs).shape
     ones = float((np.stack(outputs) == 1.0).mean())
     seen = f"{joined}, and {ones:.0%} of the outputs are exactly 1"
@@ -190,13 +188,23 @@ def the_state_reads_the_input() -> Off:
     "S",
     printed="x ∈ R^{1×V}, W_e ∈ R^{h×1}, U ∈ R^{1×V}, E ∈ R^{D×1}, e ∈ R^{D×V}",
     says="x ∈ R^V, W_e ∈ R^{h×V}, U ∈ R^{V×h}, E ∈ R^{D×V}, e ∈ R^D",
-    code="unrolled.nn.recurrent.Recurrent",
+    code="unrolled.tasks.language.network.LanguageNetwork",
 )
 def shapes_of_the_algorithm() -> Off:
+    """With an embedding between, W_e is h × D."""
+    import torch
+
+    from unrolled.tasks.language.network import LanguageNetwork
+    from unrolled.tasks.language.settings import LanguageSettings
+
     V, D = 6, 3
+    settings = LanguageSettings(cell="rnn", hidden_size=H, embedding_size=D, tied=False)
+    network = LanguageNetwork(settings, V)
+    weight = network.stack.get_parameter("weight_ih_l0")
+    shapes = [network.embed(torch.tensor(4)), weight, network.output_weight]
+    wrong = [tuple(a.shape) for a in shapes] != [(D,), (H, D), (V, H)]
     printed = (draws(D, 1) @ draws(1, V)).shape  # an outer product
-    correct = (draws(D, V) @ draws(V)).shape
-    return Off(float(correct != (D,)), float(printed != (D,)), f"e has shape {printed}, not {(D,)}")
+    return Off(float(wrong), float(printed != (D,)), f"e has shape {printed}, not {(D,)}")
 
 
 @book.erratum(
@@ -225,12 +233,11 @@ def no_derivative_forward() -> Off:
     says="the output is a distribution: softmax, or σ for a label",
     printed_tex=r"\hat{y}=g(W_{ya}a+b_y)",
     tex=r"\hat{y}=\mathrm{softmax}(W_{ya}a+b_y)",
-    code="unrolled.nn.output",
+    code="unrolled.nn.output.summed_nats",
 )
 def output_is_a_distribution() -> Off:
     z = draws(8)
-    shown = np.exp(z) / np.exp(z).sum()
-    printed = np.tanh(z)
+    shown, printed = chances(z), np.tanh(z)
     seen = f"tanh gives “chances” from {printed.min():.2f} on that sum to {printed.sum():.2f}"
     return Off(abs(float(shown.sum()) - 1), abs(float(printed.sum()) - 1), seen)
 
@@ -241,7 +248,8 @@ def output_is_a_distribution() -> Off:
     "S",
     printed="leaky ReLU is max(αx, x)",
     says="for 0 ≤ α < 1 alone; beyond, it bends the other way",
-    code="unrolled.nn.cells.ACTIVATIONS",
+    code="unrolled.nn.cells.RNNCell(activation='leaky_relu')",
+    within=1e-6,
 )
 def leaky_slope() -> Off:
     x = np.array([-2.0, -1.0, 1.0, 2.0])
@@ -249,6 +257,9 @@ def leaky_slope() -> Off:
     def piecewise(a: float) -> Array:
         return np.where(x > 0, x, a * x)
 
-    good = apart(np.maximum(0.01 * x, x), piecewise(0.01))
+    w = {name: np.zeros(4) for name in ("bias_ih", "bias_hh")} | {"ih": np.eye(4)}
+    cell = RNNCell("leaky_relu")
+    found = by_package(cell, {**w, "hh": np.zeros((4, 4))}, x[None], np.zeros(4))
+    good = apart(np.maximum(0.01 * x, x), found) + apart(piecewise(0.01), found)
     bad = apart(np.maximum(1.5 * x, x), piecewise(1.5))
     return Off(good, bad, f"with α = 1.5, max(αx, x) at 2 is {max(3.0, 2.0):g}, not 2")

@@ -37,8 +37,13 @@ def no_look_ahead() -> Off:
 
     from unrolled.nn.cells import LSTMCell
     from unrolled.nn.recurrent import Recurrent
+    from unrolled.tasks.language.settings import LanguageSettings
 
-    moved = []
+    try:
+        LanguageSettings(bidirectional=True)
+        return Off(1.0, 1.0, "a language model in two directions is not refused")
+    except ValueError:
+        moved = []
     for bidirectional in (False, True):
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(0)

@@ -1,6 +1,7 @@
 """Decoding, and BLEU."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +17,27 @@ book = Book("Decoding and BLEU")
     "003 eq 20–21",
     "log ∏ p = Σ log p: 10,000 steps of p = 0.1 have a score, the product is 0",
     tex=r"\log\prod_t p_t=\sum_t\log p_t",
-    code="unrolled.decode.hypothesis.Hypothesis",
+    code="unrolled.decode.sequences.greedy",
     how="exact number",
 )
 def no_underflow() -> Off:
-    p = np.full(10_000, 0.1)
-    total = float(np.log(p).sum())
-    return Off(apart(total, -10_000 * math.log(10)) + abs(float(p.prod())))
+    import torch
+
+    from unrolled.decode.sequences import greedy
+
+    class Even:
+        """Ten tokens, each as likely as another; the first is the likeliest by its place."""
+
+        def step(self, token: Any, state: Any) -> Any:
+            return torch.full((len(token), 10), 0.1, dtype=torch.float64).log(), state
+
+        def select(self, state: Any, rows: Any) -> Any:
+            return state
+
+    T, first = 10_000, torch.zeros(1, dtype=torch.long)
+    (found,) = greedy(Even(), None, first, end=9, limits=torch.tensor([T]))
+    product = float(np.full(T, 0.1).prod())
+    return Off(apart(found.log_probability, -T * math.log(10)) + product)
 
 
 @book.equation(

@@ -3,7 +3,16 @@
 import numpy as np
 
 from unrolled.lab.equations.entry import DIFFERENCES, Book, Off
-from unrolled.lab.equations.tools import Array, apart, draws, one_hot, sigmoid, slope, softmax
+from unrolled.lab.equations.tools import (
+    Array,
+    apart,
+    draws,
+    one_hot,
+    sigmoid,
+    slope,
+    softmax,
+    surprise_at,
+)
 
 book = Book("Word embeddings")
 V, D = 7, 4
@@ -22,7 +31,8 @@ def full_softmax() -> Off:
     theta, e = draws(V, D), draws(D)
     by_hand = theta.T @ (softmax(theta @ e) - one_hot(2, V))
     numeric = slope(lambda e: -float(np.log(softmax(theta @ e)[2])), e)
-    return Off(apart(by_hand, numeric))
+    package = theta.T @ surprise_at(theta @ e, 2)[1]
+    return Off(apart(by_hand, numeric) + apart(package, numeric))
 
 
 @book.erratum(
@@ -38,7 +48,7 @@ def full_softmax() -> Off:
 def minus_sign() -> Off:
     """A step down the slope must make the right word likelier."""
     z, target = draws(V), 3
-    rise = one_hot(target, V) - softmax(z)  # ∂(y log ŷ)/∂z
+    rise = -surprise_at(z, target)[1]  # ∂(y log ŷ)/∂z
     before = softmax(z)[target]
     printed, correct = (softmax(z + sign * rise)[target] for sign in (-1, 1))
     seen = f"a step down the printed loss takes p from {before:.3f} to {printed:.3f}"
@@ -53,7 +63,6 @@ def minus_sign() -> Off:
     says="θ_t: the target's own vector, of a second matrix; CBOW averages several contexts",
     printed_tex=r"p(t\mid c)\propto\exp(e_t^{\top}e_c)",
     tex=r"p(t\mid c)\propto\exp(\theta_t^{\top}e_c)",
-    code="unrolled.nn.output.summed_nats",
 )
 def two_matrices() -> Off:
     """With one matrix the score of (t, c) is that of (c, t): succession cannot be learned."""
@@ -170,9 +179,17 @@ def cosine(u: Array, v: Array) -> float:
     code="unrolled.nn.attention.Cosine",
 )
 def cosine_similarity() -> Off:
+    import torch
+
+    from unrolled.nn.attention import Cosine
+
+    def package(u: Array, v: Array) -> float:
+        score, (s, h) = Cosine(D, D), (torch.from_numpy(a)[None, None] for a in (u, v))
+        return float(score(s, score.keys(h)))
+
     u, v = draws(D), draws(D, seed=1)
-    beyond = max(0.0, abs(cosine(u, v)) - 1.0)
-    return Off(abs(cosine(3 * u, 0.2 * v) - cosine(u, v)) + abs(cosine(u, u) - 1) + beyond)
+    off = abs(package(u, v) - cosine(u, v)) + abs(package(3 * u, 0.2 * v) - cosine(u, v))
+    return Off(off + abs(package(u, u) - 1) + max(0.0, abs(package(u, v)) - 1.0))
 
 
 @book.equation(

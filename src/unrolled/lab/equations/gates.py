@@ -1,5 +1,7 @@
 """LSTM and GRU: the equations of their gates."""
 
+import math
+
 import numpy as np
 
 from unrolled.lab.by_hand import random_weights, sigmoid
@@ -40,9 +42,14 @@ def lstm() -> Off:
 def output_of_the_cell() -> Off:
     """A cell that has counted to 5: h must stay within −1 and 1."""
     c, o = np.full(H, 5.0), np.full(H, 0.9)
+    shown = _held(c, steps=1, show=math.log(0.9 / 0.1))[:H]
     printed, correct = o * c, o * np.tanh(c)
-    beyond = max(0.0, float(np.abs(correct).max()) - 1.0)
-    return Off(beyond, float(np.abs(printed).max()) - 1.0, f"|h| is {printed.max():g}, beyond 1")
+    beyond = max(0.0, float(np.abs(shown).max()) - 1.0)
+    return Off(
+        apart(shown, correct) + beyond,
+        float(np.abs(printed).max()) - 1.0,
+        f"|h| is {printed.max():g}, beyond 1",
+    )
 
 
 @book.erratum(
@@ -137,9 +144,16 @@ def sigmoid_round_the_cell(c: Array, steps: int) -> Array:
 )
 def no_sigmoid_round_the_cell() -> Off:
     """Two memories, −2 and 2, after 100 steps of remembering."""
-    start = np.array([-2.0, 2.0])
-    ends = sigmoid_round_the_cell(start, 100)
-    return Off(apart(1.0 * start, start), apart(ends, start), f"−2 and 2 both end at {ends[0]:.3f}")
+    start = np.array([-2.0, 2.0, -2.0, 2.0])
+    kept, ends = _held(start, steps=100)[H:], sigmoid_round_the_cell(start, 100)
+    return Off(apart(kept, start), apart(ends, start), f"−2 and 2 both end at {ends[0]:.3f}")
+
+
+def _held(c: Array, *, steps: int, show: float = 0.0) -> Array:
+    """h and c of the package's LSTM with f = 1, i = 0 and o = σ(show), begun at this c."""
+    w = {name: 0.0 * value for name, value in random_weights(LSTMCell(), E, H).items()}
+    w["bias_ih"] = np.repeat([-1e4, 1e4, 0.0, show], H)
+    return by_package(LSTMCell(), w, draws(steps, E), np.concatenate([np.zeros(H), c]))
 
 
 # ------------------------------------------------------------------ GRU
@@ -235,17 +249,19 @@ def reset_is_a_gate() -> Off:
     code="unrolled.nn.cells.GRUCell(update='write')",
 )
 def when_to_write() -> Off:
-    """c = Γ c̃ + (1 − Γ) c over cat, which, ate, was: is “singular” (1) still there at the end?"""
-    candidates = [1.0, -0.3, 0.4, -0.6]
+    """One unit reads cat, which, ate, was: is “singular” (1) still there at the end?"""
+    candidates = np.array([40.0, -0.3, 0.4, -0.6])  # tanh(40) is 1
 
-    def memory(gates: list[float]) -> float:
-        c = 0.0
-        for gate, candidate in zip(gates, candidates, strict=True):
-            c = gate * candidate + (1 - gate) * c
-        return c
+    def memory(gates: list[int]) -> float:
+        z = np.where(gates, 1e4, -1e4)
+        w = {"ih": np.stack([np.zeros(4), z, candidates]), "hh": np.zeros((3, 1))}
+        w |= {"bias_ih": np.zeros(3), "bias_hh": np.zeros(3)}
+        return float(by_package(GRUCell(update="write"), w, np.eye(4), np.zeros(1))[0])
 
     correct, printed = memory([1, 0, 0, 0]), memory([1, 0, 0, 1])
-    return Off(abs(correct - 1), abs(printed - 1), f"after “was” the memory is {printed:g}, not 1")
+    return Off(
+        abs(correct - 1), abs(printed - 1), f"after “was” the memory is {printed:.2f}, not 1"
+    )
 
 
 book.remark(

@@ -14,8 +14,10 @@ from unrolled.lab.equations.tools import (
     sigmoid,
     slope,
     softmax,
+    surprise,
+    surprise_at,
 )
-from unrolled.lab.net import Net, gradients, loss_of, small_net
+from unrolled.lab.net import Net, adjoints, gradients, loss_of, small_net, values
 
 book = Book("Loss and gradients")
 
@@ -62,19 +64,18 @@ def _numeric(net: Net, name: str) -> Array:
 def each_variable_once() -> Off:
     """A chain of single units, where every factor is a number."""
     x, w1, w2, w3, y = 0.7, 0.9, -1.3, 0.8, 1.0
-
-    def parts(w1: float) -> tuple[float, float, float]:
-        h1 = float(sigmoid(np.array(w1 * x)))
-        h2 = float(sigmoid(np.array(w2 * h1)))
-        return h1, h2, float(sigmoid(np.array(w3 * h2)))
-
-    h1, h2, h3 = parts(w1)
+    h1 = float(sigmoid(np.array(w1 * x)))
+    h2 = float(sigmoid(np.array(w2 * h1)))
+    h3 = float(sigmoid(np.array(w3 * h2)))
     to_h2 = -2 * (y - h3) * h3 * (1 - h3) * w3
     dh2_dz2, dz2_dh1, dh1_dz1 = h2 * (1 - h2), w2, h1 * (1 - h1)
     correct = to_h2 * dh2_dz2 * dz2_dh1 * dh1_dz1 * x
     dh2_dh1, dz2_dz1 = dh2_dz2 * dz2_dh1, dz2_dh1 * dh1_dz1
     printed = to_h2 * dh2_dz2 * dh2_dh1 * dz2_dz1 * dh1_dz1 * x
-    true = slope(lambda w: (y - parts(float(w[0]))[2]) ** 2, np.array([w1]))[0]
+    zeros = {f"b{n}": np.zeros(1) for n in (1, 2, 3)}
+    weights = {f"w{n}": np.array([[w]]) for n, w in enumerate((w1, w2, w3), 1)}
+    net = Net({**weights, **zeros}, np.array([[x]]), np.array([[y]]))
+    true = float(gradients(net)["w1"][0, 0])
     return Off(apart(correct, true), apart(printed, true), f"{printed:.2e} for {true:.2e}")
 
 
@@ -88,9 +89,11 @@ def each_variable_once() -> Off:
     within=DIFFERENCES,
 )
 def squared_error() -> Off:
-    y, guess = draws(6, seed=1), draws(6, seed=2)
+    net = small_net()
+    guess, y = values(net)["h3"], net.y
     numeric = slope(lambda g: float(((y - g) ** 2).mean()), guess)
-    return Off(apart(2 / 6 * (guess - y), numeric))
+    off = apart(2 / y.size * (guess - y), numeric) + apart(adjoints(net)["h3"], numeric)
+    return Off(off + apart(loss_of(net), ((y - guess) ** 2).mean()))
 
 
 @book.equation(
@@ -119,11 +122,26 @@ def cross_entropy() -> Off:
     "S",
     printed="E_t as an expectation; 1/N before a sum over T; no sum over the classes",
     says="J_t = −Σ_k y_k log ŷ_k, divided by the number of real tokens",
-    code="unrolled.nn.output.summed_nats",
+    code="unrolled.tasks.language.network.LanguageNetwork.loss",
+    within=1e-6,
 )
 def mean_over_tokens() -> Off:
-    T, N = 12, 5  # steps with padding, real tokens, each of which costs 1 nat
-    return Off(abs(N / N - 1), abs(N / T - 1), f"padding in the count makes 1 nat {N / T:.2f}")
+    """A model that has learned nothing, two lines of unlike length: each token costs log V."""
+    import torch
+
+    from unrolled.tasks.language.network import LanguageNetwork
+    from unrolled.tasks.language.settings import LanguageSettings
+    from unrolled.text.batch import Batch
+
+    network = LanguageNetwork(LanguageSettings(context="line", hidden_size=3), 9).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+        batch = Batch.collate([[2, 5, 6, 7, 8, 3], [2, 5, 3]])
+        loss = network.loss(batch)
+    places = batch.tokens[:, 1:].numel()
+    correct, printed = (loss.total.item() / n / math.log(9) for n in (loss.count, places))
+    return Off(abs(correct - 1), abs(printed - 1), f"counted padding makes it {printed:.0%}")
 
 
 @book.equation(
@@ -139,7 +157,10 @@ def softmax_jacobian() -> Off:
     q = draws(5)
     p = softmax(q)
     by_hand = np.diag(p) - np.outer(p, p)
-    return Off(apart(by_hand, jacobian(softmax, q)) + float(np.abs(by_hand.sum(axis=1)).max()))
+    # ∂p_k/∂q = −p_k · ∂(−log p_k)/∂q
+    package = np.stack([-p[k] * surprise_at(q, k)[1] for k in range(5)])
+    off = apart(by_hand, jacobian(softmax, q)) + apart(by_hand, package)
+    return Off(off + float(np.abs(by_hand.sum(axis=1)).max()))
 
 
 @book.equation(
@@ -153,7 +174,8 @@ def softmax_jacobian() -> Off:
 )
 def logits_gradient() -> Off:
     q = draws(5)
-    return Off(apart(softmax(q) - one_hot(3, 5), _nats_slope(q, 3)))
+    numeric = _nats_slope(q, 3)
+    return Off(apart(softmax(q) - one_hot(3, 5), numeric) + apart(surprise_at(q, 3)[1], numeric))
 
 
 def _nats_slope(q: Array, target: int) -> Array:
@@ -178,7 +200,7 @@ def sign_of_the_others() -> Off:
     p, others = softmax(q), 1 - np.eye(5)
     printed = -y / p * p + others @ (y / p * -p) * p
     correct = -y / p * p * (1 - p) + others @ (-y / p * -p) * p
-    true = _nats_slope(q, 3)
+    true = surprise_at(q, 3)[1]
     seen = f"∂L/∂q_0 is {printed[0]:+.3f} as printed, {true[0]:+.3f} in truth"
     return Off(apart(correct, true), apart(printed, true), seen)
 
@@ -196,7 +218,7 @@ def output_matrix_gradient() -> Off:
     U, h = draws(5, 3), draws(3)
     by_hand = np.outer(softmax(U @ h) - one_hot(1, 5), h)
     numeric = slope(lambda U: -float(np.log(softmax(U @ h)[1])), U)
-    return Off(apart(by_hand, numeric) + float(by_hand.shape != U.shape))
+    return Off(apart(by_hand, numeric) + apart(surprise(U, h, 1)[1], numeric))
 
 
 @book.erratum(
@@ -208,12 +230,14 @@ def output_matrix_gradient() -> Off:
     code="unrolled.nn.output.summed_nats",
 )
 def outer_product() -> Off:
-    d, h = draws(5), draws(3)
+    U, h = draws(5, 3), draws(3)
+    d = softmax(U @ h) - one_hot(1, 5)
     try:
         size = np.dot(d, h).size
     except ValueError:
         size = 0  # the product is not defined
-    return Off(abs(np.outer(d, h).size - 15), abs(size - 15), "5 numbers times 3 is undefined")
+    correct = apart(np.outer(d, h), surprise(U, h, 1)[1])
+    return Off(correct, abs(size - 15), "5 numbers times 3 is undefined")
 
 
 book.remark(
@@ -223,76 +247,3 @@ book.remark(
     printed="∂q/∂V_ij; sums run from n = 0 to N",
     says="∂q/∂U_ij; N classes are counted once, 1 to N",
 )
-
-
-# ------------------------------------------------------------------ other losses, perplexity
-
-
-@book.equation(
-    "F9",
-    "003 eq 3",
-    "logistic loss of each label: −y log ŷ − (1−y) log(1−ŷ); by its logit ŷ − y",
-    tex=r"-y\log\hat{y}-(1-y)\log(1-\hat{y})",
-    code="unrolled.tasks.classify.network",
-    how="finite differences",
-    within=DIFFERENCES,
-)
-def logistic_loss() -> Off:
-    z, y = draws(6), np.array([1.0, 0, 0, 1, 1, 0])
-
-    def loss(z: Array) -> float:
-        p = sigmoid(z)
-        return -float((y * np.log(p) + (1 - y) * np.log(1 - p)).sum())
-
-    return Off(apart(sigmoid(z) - y, slope(loss, z)))
-
-
-@book.erratum(
-    "E48",
-    "003 eq 3",
-    "M",
-    printed="the logistic loss, where exactly one of V tokens comes next; L = Σ J(t)",
-    says="softmax cross-entropy for one of many, logistic loss for labels that are independent",
-    printed_tex=r"\hat{y}=\sigma(z)",
-    tex=r"\hat{y}=\mathrm{softmax}(z)",
-    code="unrolled.nn.output.summed_nats",
-)
-def one_of_many() -> Off:
-    z = draws(50)
-    printed, correct = float(sigmoid(z).sum()), float(softmax(z).sum())
-    return Off(abs(correct - 1), abs(printed - 1), f"50 next tokens have {printed:.1f} in all")
-
-
-@book.equation(
-    "N2",
-    "002 eq 9; 004 Perplexity",
-    "perplexity exp(J), J in nats: 10 for a uniform choice of 10",
-    tex=r"\mathrm{PP}=\exp(J)=\prod_t P(x_t)^{-1/T}",
-    code="unrolled.evaluate.perplexity.perplexity_scores",
-    how="exact number",
-    within=1e-9,
-)
-def perplexity_of_ten() -> Off:
-    return Off(abs(_perplexity_of_ten() - 10.0))
-
-
-def _perplexity_of_ten() -> float:
-    from unrolled.evaluate.perplexity import Counted, perplexity_scores
-
-    nats, tokens = np.full(4, 3 * math.log(10)), np.full(4, 3)
-    return perplexity_scores(nats, tokens, Counted(4, 12, 0, 12, "word", "line"))[0].value
-
-
-@book.erratum(
-    "E37",
-    "002 eq 9",
-    "M",
-    printed="perplexity = 2^J, J by the natural logarithm",
-    says="exp(J); 2^J only where J is in bits",
-    printed_tex=r"2^{J}",
-    tex=r"e^{J}",
-    code="unrolled.evaluate.perplexity.perplexity_scores",
-)
-def two_to_the_nats() -> Off:
-    printed = 2 ** math.log(10)
-    return Off(apart(_perplexity_of_ten(), 10), apart(printed, 10), f"{printed:.2f} instead of 10")

@@ -18,6 +18,7 @@ SIGNS = {
     "log": "log", "exp": "exp", "tanh": "tanh", "cos": "cos", "quad": "\u2003",
     "qquad": "\u2003\u2003", ";": "\u2005", ",": "\u2009", "left": "", "right": "",
 }  # fmt: skip
+SHOWN = {"'": "′", "-": "−"}
 WORDS = {"arg", "max", "min", "log", "exp", "tanh", "cos"}
 LARGE = {"∑", "∏", "⨁", "⨂"}
 ACCENTS = {"hat": "^", "tilde": "~", "overrightarrow": "→", "overleftarrow": "←"}
@@ -71,7 +72,7 @@ def _element(tokens: list[str]) -> str:
         return f"<mn>{token}</mn>"
     if token.isalpha():
         return f"<mi>{escape(token)}</mi>"
-    return f"<mo>{'′' if token == chr(39) else escape(token)}</mo>"
+    return f"<mo>{SHOWN.get(token, escape(token))}</mo>"
 
 
 def _command(name: str, tokens: list[str]) -> str:

@@ -1,7 +1,7 @@
 """Tokens, n-grams and windows."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -45,11 +45,18 @@ def one_hots_are_alike() -> Off:
     "000 Alg 2; 002 Fig 5; 003 §2.2.1",
     "an embedding is a column of E: E x for one-hot x",
     tex=r"e^{(t)} = E\,x^{(t)}",
-    code="torch.nn.Embedding, as every network here uses it",
+    code="unrolled.tasks.language.network.LanguageNetwork.embed",
 )
 def embedding_is_a_column() -> Off:
-    E = draws(3, 5)
-    return Off(max(apart(E @ one_hot(k, 5), E[:, k]) for k in range(5)))
+    import torch
+
+    from unrolled.tasks.language.network import LanguageNetwork
+    from unrolled.tasks.language.settings import LanguageSettings
+
+    network = LanguageNetwork(LanguageSettings(hidden_size=3), 5).double()
+    E = network.embedding.weight.detach().numpy().T
+    columns = network.embed(torch.arange(5)).detach().numpy()
+    return Off(max(apart(E @ one_hot(k, 5), columns[k]) for k in range(5)))
 
 
 @book.erratum(
@@ -84,9 +91,12 @@ def third_row() -> Off:
 )
 def padding_after_the_end() -> Off:
     """A prefix mask by length must hide the padding and nothing else."""
-    correct, printed = np.array([5, 6, 13, 1, 2]), np.array([5, 6, 13, 2, 1])
-    mask = np.arange(5) < 4  # four real tokens
-    wrong = [int(((row == 2) == mask).sum()) for row in (correct, printed)]
+    from unrolled.text.batch import Batch
+    from unrolled.text.tokens import END, PAD
+
+    batch = Batch.collate([[5, 6, 13, END], [5, 6, 13, 7, END]])
+    mask, printed = batch.mask[0].numpy(), np.array([5, 6, 13, PAD, END])
+    wrong = [int(((row == PAD) == mask).sum()) for row in (batch.tokens[0].numpy(), printed)]
     return Off(wrong[0], wrong[1], f"{wrong[1]} of 5 places are masked wrongly, END among them")
 
 
@@ -98,13 +108,25 @@ def padding_after_the_end() -> Off:
     "000 eq 60; 002 eq 1; 004 Language Modeling",
     "P(x₁ … x_T) = ∏ P(x_t | x_<t), each factor a distribution",
     tex=r"P(x_1,\dots,x_T)=\prod_{t=1}^{T}P(x_t\mid x_1,\dots,x_{t-1})",
-    code="unrolled.tasks.shared.next_token.NextToken",
+    code="unrolled.tasks.language.network.LanguageNetwork.token_nats",
 )
 def chain_rule() -> Off:
-    """All sequences of three of four tokens, by a random table of conditionals."""
-    first, second, third = (softmax(draws(*[4] * n, seed=n)) for n in (1, 2, 3))
-    joint = first[:, None, None] * second[:, :, None] * third
-    return Off(abs(float(joint.sum()) - 1.0))
+    """All sequences of three of five tokens, and their product of steps."""
+    import torch
+
+    from unrolled.tasks.language.network import LanguageNetwork
+    from unrolled.tasks.language.settings import LanguageSettings
+    from unrolled.text.batch import Batch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        settings = LanguageSettings(context="line", hidden_size=3, tied=False)
+        network = LanguageNetwork(settings, 5).double().eval()
+        torch.nn.init.normal_(network.output_weight, std=2.0)  # far from equal chances
+    rows = [[network.first, *tokens] for tokens in product(range(5), repeat=3)]
+    nats, _ = network.token_nats(Batch.collate(rows))
+    by_row = nats.view(-1, 3).sum(dim=1)
+    return Off(abs(float(by_row.neg().exp().sum()) - 1.0))
 
 
 @book.equation(
@@ -121,8 +143,8 @@ def maximum_likelihood() -> Off:
     return Off(apart([p["books"], p["exams"]], [0.4, 0.1]))
 
 
-def bigrams(lines: list[str], context: str, **model: Any) -> dict[str, float]:
-    """What the package's bigram model expects after a word."""
+def bigrams(lines: list[str], context: str, *, order: int = 2, **model: Any) -> dict[str, float]:
+    """What the package's bigram model, or one of another order, expects after some words."""
     import torch
 
     from unrolled.config import settings_for
@@ -130,12 +152,13 @@ def bigrams(lines: list[str], context: str, **model: Any) -> dict[str, float]:
     from unrolled.tasks.ngram.settings import NgramRun
     from unrolled.text.tokens import TextEncoder
 
-    overrides = {"model.order": 2, **{f"model.{name}": value for name, value in model.items()}}
+    overrides = {"model.order": order, **{f"model.{name}": value for name, value in model.items()}}
     encoder = TextEncoder.build(lines, level="word")
     ids = encoder.encode_lines(lines).ids
     network = count_model(settings_for(NgramRun, overrides=overrides), encoder, ids, None).network
-    token = torch.from_numpy(encoder.vocabulary.encode([context]).astype(np.int64))
-    log_p, _ = network.step(token, network.read(torch.tensor([[network.first]])))
+    tokens = torch.from_numpy(encoder.vocabulary.encode(context.split()).astype(np.int64))
+    before = torch.tensor([[network.first, *tokens[:-1].tolist()]])
+    log_p, _ = network.step(tokens[-1:], network.read(before))
     return dict(zip(encoder.vocabulary.tokens, log_p[0].exp().tolist(), strict=True))
 
 
@@ -165,8 +188,16 @@ def count_as_a_context() -> Off:
     code="unrolled.ngrams.settings.NgramSettings",
 )
 def words_in_the_phrase() -> Off:
-    words = len(["the", "students", "opened", "their"])
-    return Off(abs(words - 4), abs(words - 3), f"{words} words")
+    """The first of the four words tells what follows: 5-grams see it, 4-grams do not."""
+    phrase = "the students opened their"
+    lines = [f"{phrase} books", "some students opened their exams"] * 3
+    words = len(phrase.split())
+
+    def seen(order: int) -> float:
+        return bigrams(lines, phrase, order=order, smoothing="mle")["books"]
+
+    wrong = abs(seen(words) - 0.5) + abs(seen(words + 1) - 1.0)
+    return Off(wrong, abs(words - 3), f"{words} words")
 
 
 @book.equation(
@@ -216,15 +247,38 @@ def delta_in_the_numerator_alone() -> Off:
 )
 def window_model() -> Off:
     """By hand: with d = ŷ − y, ∂J/∂x = W¹ᵀ((W²ᵀd) ⊙ (1 − h²)) + W³ᵀ d."""
-    W1, W2, W3, x = draws(4, 6), draws(5, 4), draws(5, 6), draws(6)
+    network, package, loss = _window_of_two()
+    hidden = network.hidden
+    parts = (hidden.weight, hidden.bias, network.weight, network.direct, network.bias)
+    W1, b1, W2, W3, b3 = (part.detach().numpy() for part in parts)
+    x = network.embedding.weight[[3, 4]].detach().numpy().ravel()
 
     def nats(x: Array) -> float:
-        return -float(np.log(softmax(W2 @ np.tanh(W1 @ x) + W3 @ x)[2]))
+        return -float(np.log(softmax(W2 @ np.tanh(W1 @ x + b1) + W3 @ x + b3)[2]))
 
-    h = np.tanh(W1 @ x)
-    d = softmax(W2 @ h + W3 @ x) - one_hot(2, 5)
+    h = np.tanh(W1 @ x + b1)
+    d = softmax(W2 @ h + W3 @ x + b3) - one_hot(2, 5)
     by_hand = W1.T @ ((W2.T @ d) * (1 - h**2)) + W3.T @ d
-    return Off(apart(by_hand, slope(nats, x)))
+    off = apart(by_hand, slope(nats, x)) + apart(by_hand, package)
+    return Off(off + apart(loss, nats(x)))
+
+
+def _window_of_two() -> tuple[Any, Array, float]:
+    """A network of the package that has read tokens 3 and 4 and is asked for 2; ∂J/∂x and J."""
+    import torch
+
+    from unrolled.tasks.window.network import WindowNetwork
+    from unrolled.tasks.window.settings import WindowSettings
+    from unrolled.text.batch import Batch
+
+    settings = WindowSettings(window=2, embedding_size=3, hidden_size=4, direct=True, tied=False)
+    network = WindowNetwork(settings, 5).double().eval()
+    with torch.no_grad():
+        for place, parameter in enumerate(network.parameters()):
+            parameter.copy_(torch.from_numpy(draws(*parameter.shape, seed=place)))
+    loss = network.loss(Batch.collate([[4, 2]]), (torch.tensor([[0, 3]]),))
+    (gradient,) = torch.autograd.grad(loss.total, network.embedding.weight)
+    return network, gradient[[3, 4]].numpy().ravel(), loss.total.item()
 
 
 book.remark(

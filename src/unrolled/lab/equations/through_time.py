@@ -3,6 +3,7 @@
 import numpy as np
 
 from unrolled.lab.by_hand import (
+    ACTIVATIONS,
     Array,
     Gradients,
     double_sum,
@@ -196,13 +197,10 @@ def total_and_immediate() -> Off:
         total.append(immediate[t] + slopes[t] * total[-1])
     printed = immediate[2] + slopes[2] * total[1] + slopes[2] * slopes[1] * total[0]
 
-    def last(value: Array) -> float:
-        state = 0.3
-        for x in draws(3, seed=4):
-            state = float(np.tanh(value[0] * state + x))
-        return state
-
-    true = slope(last, np.array([w]))[0]
+    unit = {"ih": np.eye(1), "hh": np.array([[w]]), "bias_ih": np.zeros(1), "bias_hh": np.zeros(1)}
+    steps = forward(RNNCell(), unit, draws(3, seed=4)[:, None], np.array([0.3]))
+    last = [np.zeros(1), np.zeros(1), np.ones(1)]
+    true = float(recursion(RNNCell(), unit, steps, last)["hh"][0, 0])
     seen = f"dh₃/dw is {true:.4f}; eq 48 with totals gives {printed:.4f}"
     return Off(apart(total[2], true), apart(printed, true), seen)
 
@@ -245,7 +243,7 @@ def all_earlier_steps() -> Off:
 def derivative_of_tanh() -> Off:
     z = np.array([0.7])
     true = slope(lambda z: float(np.tanh(z[0])), z)
-    printed, correct = 1 - np.tanh(z), 1 - np.tanh(z) ** 2
+    printed, correct = 1 - np.tanh(z), ACTIVATIONS["tanh"][1](z, np.tanh(z))
     seen = f"at 0.7: {printed[0]:.3f} as printed, {true[0]:.3f} in truth"
     return Off(apart(correct, true), apart(printed, true), seen)
 

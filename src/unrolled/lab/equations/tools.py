@@ -25,6 +25,30 @@ def softmax(z: Array) -> Array:
     return np.asarray(e / e.sum(axis=-1, keepdims=True))
 
 
+def surprise(U: Array, h: Array, target: int) -> tuple[float, Array]:
+    """−log softmax(U h)[target] and its gradient by U, by the package."""
+    import torch
+
+    from unrolled.nn.output import summed_nats
+
+    weight = torch.from_numpy(U).requires_grad_()
+    bias = torch.zeros(len(U), dtype=torch.float64)
+    nats = summed_nats(torch.from_numpy(h)[None], weight, bias, torch.tensor([target]))
+    (gradient,) = torch.autograd.grad(nats, weight)
+    return nats.item(), gradient.numpy()
+
+
+def surprise_at(q: Array, target: int) -> tuple[float, Array]:
+    """The same of scores q (V,), and its gradient by them."""
+    nats, gradient = surprise(q[:, None], np.ones(1), target)
+    return nats, gradient[:, 0]
+
+
+def chances(q: Array) -> Array:
+    """softmax(q) by the package: exp of minus each surprise."""
+    return np.exp([-surprise_at(q, target)[0] for target in range(len(q))])
+
+
 def one_hot(index: int, size: int) -> Array:
     """A vector of zeros with a single 1."""
     return np.asarray(np.eye(size)[index])
