@@ -45,13 +45,13 @@ struct Model {
             const double at_a = step * weights[b + k], at_b = step * weights[a + k];
             weights[a + k] -= at_a / std::sqrt(squares[a + k]);
             weights[b + k] -= at_b / std::sqrt(squares[b + k]);
-            squares[a + k] += at_a / rate * (at_a / rate);
-            squares[b + k] += at_b / rate * (at_b / rate);
+            squares[a + k] += at_a * at_a;
+            squares[b + k] += at_b * at_b;
         }
         weights[a + size] -= step / std::sqrt(squares[a + size]);
         weights[b + size] -= step / std::sqrt(squares[b + size]);
-        squares[a + size] += weighted * weighted;
-        squares[b + size] += weighted * weighted;
+        squares[a + size] += step * step;
+        squares[b + size] += step * step;
         return weighted * error;
     }
 };

@@ -6,7 +6,7 @@
 
 namespace unrolled {
 
-// A word's state is two rows of `stride` numbers: its vector and the sums of its squared gradients. Biases are
+// A word's state is two rows of `stride` numbers: its vector and what AdaGrad sums. Biases are
 // part of the product: behind the vector a word has (bias, 1), a context (1, bias), and the 1 has a square so
 // large that no step moves it. Beyond are zeros.
 struct GloveRun {

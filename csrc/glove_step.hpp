@@ -1,8 +1,9 @@
 // GloVe (Pennington et al. 2014, equation 8) by AdaGrad. Compiled once an instruction set.
 //
-// A pair of word i and context j that come together X times costs f(X) (wᵢᵀw̃ⱼ + bᵢ + b̃ⱼ − log X)². Four pairs
-// of one row are learned from at once: products before updates, one change of the row. As in the authors' code
-// a step takes half the gradient, and divides it by the root of the squares before it.
+// A pair of word i and context j that come together X times costs f(X) (wᵢᵀw̃ⱼ + bᵢ + b̃ⱼ − log X)². As in the
+// authors' program a step takes half the gradient, and it is the squares of rate times that which are summed and
+// divide the next. Steps stay so long that pairs must be learned from one after the other: four of a row at once,
+// each on what it was before, made numbers without end.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,6 @@ using unrolled::GloveRun;
 namespace glove {
 
 constexpr int lanes = Lanes<float>::count;
-constexpr int together = 4;  // pairs of a row: glove_kernels.py knows it too
 constexpr int64_t ahead = 8;  // pairs whose columns are fetched before they are needed
 
 // 1 / √x to 14 bits or better: what it scales is the length of a step.
@@ -73,62 +73,37 @@ class Tile {
         store(weight, vexp<float>(x < 0.0f ? x : Vec<float>{}));
     }
 
-    float learn_row(float* row, int64_t at, int count) {
+    float learn_row(float* row, int64_t at, int count) const {
         float loss = 0;
-        int k = 0;
-        for (; k + together <= count; k += together) loss += pairs<together>(row, at + k, weight + k);
-        switch (count - k) {
-            case 3: return loss + pairs<3>(row, at + k, weight + k);
-            case 2: return loss + pairs<2>(row, at + k, weight + k);
-            case 1: return loss + pairs<1>(row, at + k, weight + k);
+        for (int k = 0; k < count; ++k) {
+            float* column = state(run.contexts, run.columns[at + k]);
+            const float error = score(row, column) - run.logs[at + k];
+            loss += weight[k] * error * error;
+            step(row, column, run.rate * weight[k] * error);
         }
         return loss;
     }
 
-    template <int N>
-    UNROLLED_INLINE float pairs(float* row, int64_t at, const float* weights) {
-        float *column[N], pull[N], loss = 0;
-        for (int k = 0; k < N; ++k) column[k] = state(run.contexts, run.columns[at + k]);
-        scores<N>(row, column, pull);
-        for (int k = 0; k < N; ++k) {
-            const float error = pull[k] - run.logs[at + k];
-            pull[k] = weights[k] * error;
-            loss += pull[k] * error;
-        }
-        change<N>(row, column, pull);
-        return loss;
+    UNROLLED_INLINE float score(const float* row, const float* column) const {
+        Vec<float> s{};
+        for (int v = 0; v < vectors; ++v) s += load(row + v * lanes) * load(column + v * lanes);
+        return sum<float>(s);
     }
 
-    template <int N>
-    UNROLLED_INLINE void scores(const float* row, float* const* column, float* score) const {
-        Vec<float> s[N] = {};
+    UNROLLED_INLINE void step(float* row, float* column, float pull) const {
         for (int v = 0; v < vectors; ++v) {
-            const Vec<float> x = load(row + v * lanes);
-#pragma GCC unroll 4
-            for (int k = 0; k < N; ++k) s[k] += x * load(column[k] + v * lanes);
+            float *x = row + v * lanes, *y = column + v * lanes;
+            const Vec<float> value = load(x), other = load(y);
+            move(x, value, pull * other);
+            move(y, other, pull * value);
         }
-        for (int k = 0; k < N; ++k) score[k] = sum<float>(s[k]);
     }
 
-    template <int N>
-    UNROLLED_INLINE void change(float* row, float* const* column, const float* pull) const {
-        for (int v = 0; v < vectors; ++v) {
-            float *x = row + v * lanes, *x_squares = x + run.stride;
-            const Vec<float> value = load(x), seen = load(x_squares);
-            Vec<float> gradient{}, squares = seen;
-#pragma GCC unroll 4
-            for (int k = 0; k < N; ++k) {
-                float *y = column[k] + v * lanes, *y_squares = y + run.stride;
-                const Vec<float> other = load(y), other_seen = load(y_squares);
-                const Vec<float> mine = pull[k] * other, its = pull[k] * value;
-                gradient += mine;
-                squares += mine * mine;
-                store(y, other - run.rate * its * inverse_root(other_seen));
-                store(y_squares, other_seen + its * its);
-            }
-            store(x, value - run.rate * gradient * inverse_root(seen));
-            store(x_squares, squares);
-        }
+    // AdaGrad: numbers, and behind them what is summed of each.
+    UNROLLED_INLINE void move(float* numbers, Vec<float> value, Vec<float> by) const {
+        const Vec<float> seen = load(numbers + run.stride);
+        store(numbers, value - by * inverse_root(seen));
+        store(numbers + run.stride, seen + by * by);
     }
 };
 

@@ -1,12 +1,12 @@
 """The bridge to the compiled trainer of GloVe vectors; shapes are compared here, once for all.
 
-A word's state is its vector and the sums of its squared gradients. Biases are part of the product:
-behind the vector a word has (bias, 1), a context (1, bias), and the 1 has a square so large that no
-step moves it.
+A word's state is its vector and what AdaGrad has summed: the squares of rate times gradient, as in
+the authors' program, so that steps shrink later than by the gradient's own. Biases are part of the
+product: behind the vector a word has (bias, 1), a context (1, bias), and the 1 has a square so
+large that no step moves it.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from torch import Tensor
 from unrolled.native import module as _kernels
 
 LANES = 16  # numbers that a row's length is a multiple of
-TOGETHER = 4  # pairs of a row that are learned from at once, by glove_step.hpp
 HELD = 1e30  # the square of what no step shall move
 UNIT = 232_792_560  # parts of one that distances up to 22 divide, as glove_count.hpp has it
 
@@ -134,37 +133,22 @@ def train_tiles_plainly(
 ) -> float:
     """The kernel's twin in torch: the same steps in the same order."""
     total = 0.0
+    weights = weighting.of_logs(torch.from_numpy(pairs.logs))
     for begin, end in zip(tiles.begin.tolist(), tiles.end.tolist(), strict=True):
-        for start, stop in groups(pairs.rows[begin:end]):
-            here = slice(begin + start, begin + stop)
-            columns = torch.from_numpy(pairs.columns[here].astype(np.int64))
-            logs = torch.from_numpy(pairs.logs[here])
-            row = state.words[int(pairs.rows[begin + start])]
-            total += _learn(row, state.contexts, columns, logs, weighting.of_logs(logs), rate=rate)
+        for pair in range(begin, end):
+            row = state.words[int(pairs.rows[pair])]
+            column = state.contexts[int(pairs.columns[pair])]
+            total += _learn(row, column, float(pairs.logs[pair]), weights[pair], rate=rate)
     return total
 
 
-def _learn(
-    row: Tensor, contexts: Tensor, columns: Tensor, logs: Tensor, weights: Tensor, *, rate: float
-) -> float:
-    """One step by some pairs of a row (2, stride): all products before the first change."""
-    others, squares = contexts[columns].unbind(1)  # (n, stride) both
-    error = others @ row[0] - logs
-    pull = (weights * error)[:, None]
-    mine, its = pull * others, pull * row[0]  # half the gradients of each pair
-    contexts[columns] = torch.stack([others - rate * its / squares.sqrt(), squares + its**2], 1)
-    row.copy_(torch.stack([row[0] - rate * mine.sum(0) / row[1].sqrt(), row[1] + (mine**2).sum(0)]))
-    return float((weights * error**2).sum())
-
-
-def groups(rows: Ids) -> list[tuple[int, int]]:
-    """Which pairs are learned from at once: four of a row, the last of it perhaps fewer."""
-    cuts = np.flatnonzero(np.diff(rows, prepend=-1, append=-1))
-    return [
-        (at, min(at + TOGETHER, int(stop)))
-        for start, stop in pairwise(cuts)
-        for at in range(int(start), int(stop), TOGETHER)
-    ]
+def _learn(row: Tensor, column: Tensor, log: float, weight: Tensor, *, rate: float) -> float:
+    """One step by a pair, of which both states are (2, stride)."""
+    error = row[0] @ column[0] - log
+    pull = rate * weight * error
+    for state, by in ((row, pull * column[0]), (column, pull * row[0])):
+        state.copy_(torch.stack([state[0] - by / state[1].sqrt(), state[1] + by**2]))
+    return float(weight * error**2)
 
 
 def counter(ids: Ids, starts: Longs, V: int, window: int) -> "_kernels.PairCounter":

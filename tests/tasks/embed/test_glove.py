@@ -156,7 +156,7 @@ def a_state(V=37, size=20, seed=1):
     return state
 
 
-def test_a_step_of_the_twin_is_adagrad_on_half_the_gradient():
+def test_a_step_of_the_twin_is_adagrad_on_rate_times_half_the_gradient():
     network, pairs = a_network(), some_pairs()
     one = Pairs(*(values[5:6] for values in pairs))
     network.float()
@@ -175,7 +175,7 @@ def test_a_step_of_the_twin_is_adagrad_on_half_the_gradient():
             steps = [(b - a) / 0.1 for b, a in zip(before, after, strict=True)]
             for step, half in zip(steps, (word, word_bias, context, context_bias), strict=True):
                 torch.testing.assert_close(step, half, rtol=1e-5, atol=1e-5)
-            torch.testing.assert_close(state.words[2, 1, :3], 1 + word[2] ** 2)
+            torch.testing.assert_close(state.words[2, 1, :3], 1 + (0.1 * word[2]) ** 2)
     assert state.words[2, 0, 4] == 1
     assert state.words[2, 1, 4] == np.float32(HELD)
 
