@@ -8,6 +8,7 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -29,6 +30,7 @@ PACKINGS: dict[
     ".gz": (b"\x1f\x8b", "gzip", gzip.open),
     ".xz": (b"\xfd7zXZ\x00", "xz", lzma.open),
 }
+SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character
 STDIN = "<stdin>"
 Lines = Generator[list[str], None, None]
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)

@@ -15,10 +15,10 @@ from reprlib import repr as short
 from typing import Any, NamedTuple, Protocol
 
 from unrolled.errors import DataError
+from unrolled.text.corpus import SURROGATE
 from unrolled.text.formats import MAX_CELL, Layout
 
 NO_SPACE = re.compile(r"\S")
-SURROGATE = re.compile("[\ud800-\udfff]")
 DECODER = json.JSONDecoder()
 Values = Mapping[str, Any]  # what an answer adds: texts, numbers, lists of either
 
