@@ -29,7 +29,7 @@ def test_one_text_has_one_answer_and_what_is_no_text_is_named(task):
         ask(["the cat", None])
 
 
-NO_TEXT = [None, 3, 1.5, b"the cat", ["the", None], [["a", 3]], object(), {"a": 1}.values()]
+NO_TEXT = [None, 3, 1.5, b"the cat", ["the", None], [["a", 3]], Ellipsis, {"a": 1}.values()]
 TEXTS = ("predict", "score", "sentence_vectors", "translate", "probabilities", "tag")
 ONE_TEXT = ("next", "generate", "surprise", "explain", "knows", "n_best")
 
@@ -51,7 +51,7 @@ def test_no_texts_have_no_vectors(task):
         assert model.sentence_vectors("the cat").shape[0] == 1
 
 
-NO_NUMBER = ["x", 2.5, [1], True, 1 + 1j, object()]
+NO_NUMBER = ["x", 2.5, [1], True, 1 + 1j, Ellipsis]
 
 
 @pytest.mark.parametrize("wrong", NO_NUMBER, ids=repr)
@@ -85,7 +85,7 @@ def test_texts_are_strings():
             text_list(wrong)
 
 
-NO_PATH = [None, 3, 2.5, ["a"], b"model", object()]
+NO_PATH = [None, 3, 2.5, ["a"], b"model", Ellipsis]
 
 
 @pytest.mark.parametrize("wrong", NO_PATH, ids=repr)
