@@ -19,7 +19,7 @@ using unrolled::GloveRun;
 namespace glove {
 
 constexpr int lanes = Lanes<float>::count;
-constexpr int64_t ahead = 8;  // pairs whose columns are fetched before they are needed
+constexpr int64_t ahead = 4;  // pairs before which a column is fetched
 
 // 1 / √x to 14 bits or better: what it scales is the length of a step.
 UNROLLED_INLINE Vec<float> inverse_root(Vec<float> x) {
@@ -42,9 +42,9 @@ class Tile {
             const int32_t row = run.rows[at];
             int64_t stop = at + 1;
             while (stop < end && stop < at + lanes && run.rows[stop] == row) ++stop;
-            fetch(stop, end);
+            if (stop < end) fetch(state(run.words, run.rows[stop]));
             weigh(at, int(stop - at));
-            loss += learn_row(state(run.words, row), at, int(stop - at));
+            loss += learn_row(state(run.words, row), at, int(stop - at), end);
             at = stop;
         }
         return loss;
@@ -57,12 +57,6 @@ class Tile {
 
     float* state(float* of, int64_t number) const { return of + number * 2 * run.stride; }
 
-    void fetch(int64_t at, int64_t end) const {
-        for (int64_t next = at; next < std::min(at + ahead, end); ++next)
-            fetch(state(run.contexts, run.columns[next]));
-        if (at < end) fetch(state(run.words, run.rows[at]));
-    }
-
     void fetch(const float* from) const {
         for (int64_t k = 0; k < 2 * run.stride; k += 16) __builtin_prefetch(from + k, 1);
     }
@@ -73,9 +67,10 @@ class Tile {
         store(weight, vexp<float>(x < 0.0f ? x : Vec<float>{}));
     }
 
-    float learn_row(float* row, int64_t at, int count) const {
+    float learn_row(float* row, int64_t at, int count, int64_t end) const {
         float loss = 0;
         for (int k = 0; k < count; ++k) {
+            if (at + k + ahead < end) fetch(state(run.contexts, run.columns[at + k + ahead]));
             float* column = state(run.contexts, run.columns[at + k]);
             const float error = score(row, column) - run.logs[at + k];
             loss += weight[k] * error * error;
