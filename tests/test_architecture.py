@@ -331,7 +331,8 @@ from unrolled.app.cli import main
 sys.argv = ["unrolled", "--help"]
 assert main() == 0
 print(time.process_time())
-assert "torch" not in sys.modules, "unrolled --help imports torch"
+heavy = {"numpy", "torch"} & {*sys.modules}
+assert not heavy, f"unrolled --help imports {heavy}"
 """
 
 
@@ -348,6 +349,5 @@ def test_importing_the_package_is_fast_and_leaves_torch_alone():
 
 
 def test_help_is_fast_and_leaves_torch_alone():
-    lines = [printed(HELP) for _ in range(3)]
-    assert "Usage" in "\n".join(lines[0])
-    assert min(float(run[-1]) for run in lines) < 0.5
+    assert "Usage" in "\n".join(printed(HELP))
+    assert any(float(printed(HELP)[-1]) < 0.5 for _ in range(10))  # the least of some, on any load

@@ -4,7 +4,6 @@ Public names load on first use, so that `import unrolled` is fast and does not i
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return version("unrolled")
+        return import_module("importlib.metadata").version("unrolled")
     if name == "nn":
         return import_module("unrolled.nn")
     if name not in _HOMES:

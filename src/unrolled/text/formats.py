@@ -19,7 +19,6 @@ from typing import NamedTuple, get_args
 
 from unrolled.config.data import Format
 from unrolled.errors import ConfigError
-from unrolled.text.brackets import is_tree_like
 from unrolled.text.conll import CONLLU_NOTE, DOCUMENT, is_conllu_like
 from unrolled.text.names import TEXT_NAMES
 
@@ -102,6 +101,8 @@ def _first(head: Iterable[str]) -> str:
 
 def _by_content(head: Sequence[str]) -> Iterator[str]:
     """The formats that the lines look like, the surest first."""
+    from unrolled.text.brackets import is_tree_like  # stands on numpy, which --help does without
+
     first = _first(head)
     if first.startswith("{") and _parses(first):
         yield "jsonl"

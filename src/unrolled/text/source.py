@@ -3,7 +3,6 @@
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -105,6 +104,8 @@ class TrackedBlocks:
 
 def one_ahead(items: Iterable[T]) -> Iterator[T]:
     """The same, the next being fetched while one is worked on; not for what a user must send."""
+    from concurrent.futures import ThreadPoolExecutor  # --help does without
+
     coming = iter(items)
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(list, islice(coming, 1))

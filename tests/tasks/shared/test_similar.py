@@ -61,7 +61,8 @@ def test_a_sentence_is_nearest_to_itself(task, tmp_path, capsys):
 def test_without_a_file_it_says_so():
     from types import SimpleNamespace
 
-    from unrolled.tasks.shared.similar import SimilarOptions, similar_answers
+    from unrolled.tasks.shared.similar import similar_answers
+    from unrolled.tasks.shared.similar_use import SimilarOptions
 
     with pytest.raises(
         ConfigError, match=r"nothing to look among\. Name a file of texts with --amo"

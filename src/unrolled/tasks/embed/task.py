@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
 from unrolled.tasks.embed.settings import EmbedRun
-from unrolled.tasks.shared.similar import SIMILAR
+from unrolled.tasks.shared.similar_use import SIMILAR
 from unrolled.tasks.task import Task, Use, View
 from unrolled.text.source import Source
 

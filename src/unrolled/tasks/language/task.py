@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 from unrolled.tasks.language.settings import LanguageRun
 from unrolled.tasks.shared.language_task import LanguageTask
 from unrolled.tasks.shared.language_uses import LANGUAGE_USES
-from unrolled.tasks.shared.similar import SIMILAR
+from unrolled.tasks.shared.similar_use import SIMILAR
 from unrolled.tasks.task import Use
 
 if TYPE_CHECKING:

@@ -11,29 +11,17 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import visible
-from unrolled.tasks.task import Blocks, TextInput, Use
+from unrolled.tasks.shared.similar_use import SimilarOptions
+from unrolled.tasks.task import Blocks
 from unrolled.text.columns import text_wanted
 from unrolled.text.source import Source
 from unrolled.text.texts import arriving_texts
 
 Floats = NDArray[np.float32]
 AT_ONCE = 512  # texts
-
-
-class SimilarOptions(Section):
-    """Among what to look, and how much to show."""
-
-    among: str | None = Field(
-        None, description="A file of texts to look among: one a line, or a table of them."
-    )
-    encoding: str = Field("utf-8", description="The encoding of that file.")
-    column: str | None = Field(None, description="The column of texts, by name or number from 1.")
-    nearest: int = Field(10, ge=1, le=1_000_000, description="How many to show.")
 
 
 class Encodes(Protocol):
@@ -71,15 +59,6 @@ class Neighbours(NamedTuple):
     def chart(self) -> Any:
         """There is none."""
         raise ConfigError("there is no picture of near sentences. Leave --out out.")
-
-
-SIMILAR = Use(
-    "List the sentences of a file that are nearest to a text.",
-    input=TextInput,
-    options=SimilarOptions,
-    by_line=False,
-    document=lambda answers: answers[0],
-)
 
 
 def similar_answers(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from unrolled.config.sections import Section
 from unrolled.evaluate.shown import Shown
-from unrolled.tasks.shared.similar import SIMILAR
+from unrolled.tasks.shared.similar_use import SIMILAR
 from unrolled.tasks.tag.settings import PredictOptions, TaggedInput, TagRun
 from unrolled.tasks.task import Inputs, Task, Use, View
 from unrolled.text.source import ArrivingLines, Source

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unrolled.config.sections import Section
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import Shown
-from unrolled.tasks.shared.similar import SIMILAR
+from unrolled.tasks.shared.similar_use import SIMILAR
 from unrolled.tasks.task import Inputs, Task, Use, View, text_inputs
 from unrolled.tasks.translate.settings import (
     PredictOptions,
