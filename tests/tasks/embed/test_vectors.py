@@ -10,10 +10,14 @@ import torch
 
 import unrolled
 from unrolled.app.cli import main
+from unrolled.config import settings_for
 from unrolled.errors import ConfigError
 from unrolled.store.files import write_folder
 from unrolled.store.tensors import tensor_bytes
+from unrolled.tasks.embed.data import Words
+from unrolled.tasks.embed.model import EmbedModel
 from unrolled.tasks.embed.questions import judge
+from unrolled.tasks.embed.settings import EmbedRun
 from unrolled.text.vector_writer import WRITERS
 
 # Table 3 of the notes, and two more
@@ -331,3 +335,15 @@ def test_folders_of_something_else_are_refused(tensors, problem, tmp_path, capsy
 def test_what_cannot_be_asked_is_named(vectors, ask, error, message):
     with pytest.raises(error, match=message):
         ask(vectors)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30, 1e-30])
+def test_the_length_of_vectors_says_nothing_of_sentences(vectors, scale):
+    """Not even where float32 cannot hold its square."""
+    settings = settings_for(EmbedRun, overrides={"model.embedding_size": 4})
+    model = EmbedModel.create(settings, Words(vectors.words, np.ones(len(vectors), np.int64)))
+    model.network.input.data = torch.from_numpy(vectors.vectors * np.float32(scale))
+    units = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
+    found = model.sentence_vectors(["king apple nobody", "nobody"])
+    np.testing.assert_allclose(found[0], (units[2] + units[4]) / 2, rtol=1e-5, atol=1e-6)
+    assert not found[1].any()
