@@ -5,6 +5,9 @@ import json
 import pytest
 from ngrams import random_lines
 
+from unrolled.config import settings_for
+from unrolled.tasks.ngram.settings import NgramRun
+
 pytestmark = [pytest.mark.arithmetic, pytest.mark.trains]
 
 WORDS = [f"w{i}" for i in range(30)]
@@ -126,3 +129,9 @@ def test_words_that_no_text_has_are_told_when_a_file_comes_in(tmp_path, call):
     assert done.code == 0
     assert "1 of its words hold a no-break space or the like; texts are parted there" in done.err
     assert "no-break" in (tmp_path / "n" / "README.md").read_text("utf-8")
+
+
+def test_more_memory_than_any_machine_has_is_all_there_is():
+    settings = settings_for(NgramRun, overrides={"train.memory": "9" * 400})
+    assert settings.train.memory == 2**62
+    assert settings_for(NgramRun, overrides={"train.memory": "2GB"}).train.memory == 2**31

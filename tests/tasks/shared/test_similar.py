@@ -49,10 +49,12 @@ def test_a_sentence_is_nearest_to_itself(task, tmp_path, capsys):
     asked = [str(out), lines[7], f"--among={tmp_path / 'data' / 'lines.txt'}", "--nearest=3"]
     assert main(["similar", *asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["similar"]
-    assert (len(found), found[0]["text"]) == (3, lines[7])
+    assert len(found) == 3
     assert found[0]["similarity"] == pytest.approx(1.0, abs=1e-5)
+    as_near = [f["text"] for f in found if f["similarity"] > found[0]["similarity"] - 1e-6]
+    assert lines[7] in as_near  # a mean of words knows no order
     assert main(["similar", *asked]) == 0
-    assert capsys.readouterr().out.split("\n")[0].split("\t")[2] == lines[7]
+    assert capsys.readouterr().out.split("\n")[0].split("\t")[2] == found[0]["text"]
     vectors = load(out).sentence_vectors(lines[:9])
     alone = load(out).sentence_vectors([lines[3]])
     assert np.allclose(vectors[3], alone[0], atol=1e-5)  # neighbours change nothing

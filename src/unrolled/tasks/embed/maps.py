@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.errors import ConfigError, not_one_of
+from unrolled.errors import ConfigError, not_one_of, shown
 from unrolled.evaluate.shown import columns, visible
 from unrolled.tasks.embed.bias import units as at_length_one
 from unrolled.tasks.shared.word_vectors import WordVectors
@@ -80,7 +80,9 @@ def projected(vectors: WordVectors, space: str, *, seed: int) -> WordVectors:
         return vectors
     found = PCA.fullmatch(space)
     if space != "t-sne" and not found:
-        raise ConfigError(f"--space is {space!r}, but must be original, t-sne or pca-K, as pca-10.")
+        raise ConfigError(
+            f"--space is {shown(space)}, but must be original, t-sne or pca-K, as pca-10."
+        )
     if not found and not 3 <= len(vectors) <= MOST:
         raise ConfigError(
             f"there are {len(vectors):,} words, but t-SNE places 3 to {MOST:,}. Use --limit."

@@ -99,7 +99,7 @@ class EmbedModel(NetworkModel):
         found = np.zeros((len(texts), self.settings.model.embedding_size), np.float32)
         lines = words.read_as([" ".join(text.split()) for text in texts]) if texts else []
         for row, line in enumerate(lines):
-            known = [self.vectors[word] for word in line.split() if word in self.vectors]
+            known = [self.vectors[word] for word in sorted(line.split()) if word in self.vectors]
             wide = np.asarray(known, np.float64)  # holds the squares of all that float32 can be
             units = [vector / (float(np.linalg.norm(vector)) or 1.0) for vector in wide]
             found[row] = np.mean(units, axis=0) if units else 0.0

@@ -10,6 +10,7 @@ from unrolled.config.sections import Section
 from unrolled.errors import ConfigError, shown
 from unrolled.ngrams.settings import NgramSettings
 
+MOST_BYTES = 2**62  # more than any machine has; TOML holds no larger power of two
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 
@@ -23,7 +24,7 @@ def _bytes(value: Any) -> Any:
         raise ConfigError(
             f"train.memory is {shown(value)}, but must be a number of bytes, such as 500MB or 2GB."
         )
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    return int(min(float(found[1]) * UNITS[found[2].upper()], MOST_BYTES))
 
 
 class CountSettings(Section):
