@@ -20,6 +20,8 @@ from unrolled.tasks.embed.questions import judge
 from unrolled.tasks.embed.settings import EmbedRun
 from unrolled.text.vector_writer import WRITERS
 
+pytestmark = pytest.mark.arithmetic
+
 # Table 3 of the notes, and two more
 TABLE = {
     "man": [0.01, 0.97, 0.02, 0.01],

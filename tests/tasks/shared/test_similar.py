@@ -12,6 +12,8 @@ from unrolled.tasks import TASKS
 from unrolled.tasks.folder import load
 from unrolled.tasks.shared.similar import nearest
 
+pytestmark = pytest.mark.arithmetic
+
 ENCODERS = [name for name, task in TASKS.items() if "similar" in task.uses]
 
 

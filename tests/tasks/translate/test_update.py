@@ -11,6 +11,8 @@ from unrolled.tasks.translate.update import TranslateUpdate
 from unrolled.text.batch import Batch
 from unrolled.text.pair_batch import PairBatch
 
+pytestmark = pytest.mark.arithmetic
+
 RATE = 0.01
 
 
