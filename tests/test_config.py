@@ -1,6 +1,8 @@
+import contextlib
+
 import pytest
 
-from unrolled.config import parse_options, parse_overrides, settings_for, to_toml
+from unrolled.config import parse_options, parse_overrides, sections, settings_for, to_toml
 from unrolled.errors import ConfigError, StorageError
 from unrolled.tasks import TASKS, task_named
 from unrolled.tasks.language.settings import LanguageRun
@@ -133,6 +135,17 @@ def test_absurd_overrides_are_refused_at_once_and_in_few_words(item):
     with pytest.raises(ConfigError) as refused:
         settings_for(LanguageRun, overrides=parse_overrides([item]))
     assert len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("number", [2**63, 16**4816], ids=["64 bits", "huge"])
+def test_no_whole_number_is_beyond_what_toml_holds(task, number):
+    kind = TASKS[task].settings
+    for name, section in sections(kind).items():
+        for key in section.model_fields:
+            with contextlib.suppress(ConfigError):
+                settings = settings_for(kind, overrides={f"{name}.{key}": number})
+                assert not isinstance(getattr(getattr(settings, name), key), int), key
 
 
 @pytest.mark.parametrize(

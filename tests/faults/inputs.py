@@ -114,6 +114,9 @@ def hostile_inputs(work: Path) -> Callable[[Chance], Iterator[Case]]:
                 for use_name, use in TASKS[task].uses.items()
                 if use.by_line
             ),
+            ["lab", "agreement", str(kept(name)), str(path)],
+            ["lab", "directions", f"--data={path}", "--hidden=2", "--epochs=1"],
+            ["lab", "padding", f"--data={path}", "--hidden=2", "--updates=1"],
         ]
         yield Case([*chance.choice(reading), *more], f"{name} {suffix}", len(data))
 

@@ -71,6 +71,10 @@ WORDS += [
     "1e99999GB",
     "½",
 ]
+STUDIES = [  # of the lab, those that take no time
+    *(["bptt", "cat"], ["graph"], ["draw", "cell"], ["draw", "stack"], ["draw", "window"]),
+    *(["activations"], ["clipping"], ["equations", "--id=F7"], ["gradients", "--hidden=4"]),
+]
 
 
 def hostile_options(work: Path) -> Callable[[Chance], Iterator[Case]]:
@@ -123,8 +127,9 @@ def _use_with_options(work: Path, chance: Chance) -> Case:
     name = chance.choice(list(MODELS))
     folder = kept(name)
     known = [*uses_of(folder, name), *more_of(folder, name), *asked_of_vectors(work)]
+    known += [Case(["lab", *study], f"lab {study[0]}") for study in STUDIES]
     case = chance.choice(known)
-    depth = 2 if case.arguments[0] == "vectors" else 1
+    depth = 2 if case.arguments[0] in ("vectors", "lab") else 1
     more = []
     options = _options(tuple(case.arguments[:depth]))
     for option in chance.sample(options, min(len(options), chance.choice([1, 1, 2]))):

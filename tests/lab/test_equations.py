@@ -8,18 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from unrolled.config.sections import RecurrentSettings
 from unrolled.errors import ConfigError
 from unrolled.lab.equations import entry as entries_module
 from unrolled.lab.equations.catalogue import BOOKS, entries, verdicts
-from unrolled.lab.equations.conventions import CONVENTIONS, GLOSSARY, NOTES
 from unrolled.lab.equations.entry import Entry, Off, Result
 from unrolled.lab.equations.mathml import mathml
 from unrolled.lab.equations.pages import equations_document, errata_document, page
-from unrolled.tasks import TASKS
-from unrolled.tasks.shared.stack import recurrent_stack
 
 pytestmark = pytest.mark.arithmetic
 
@@ -181,70 +176,6 @@ def test_what_is_written_in_tex_becomes_mathml():
 def test_tex_that_is_not_known_is_refused(tex):
     with pytest.raises(ValueError, match=r"not known|missing"):
         mathml(tex)
-
-
-# ------------------------------------------------------------------ conventions
-
-
-def test_every_convention_names_a_setting_that_there_is():
-    assert [row.id for row in CONVENTIONS] == [f"X{n}" for n in range(1, 25)]
-    models = {
-        name
-        for task in TASKS.values()
-        for name in task.settings.model_fields["model"].annotation.model_fields
-    }
-    for row in CONVENTIONS:
-        for name in re.findall(r"model\.(\w+)", row.setting):
-            assert name in models, row.id
-    options = {
-        field
-        for task in TASKS.values()
-        for use in task.uses.values()
-        for field in use.options.model_fields
-    }
-    for row in CONVENTIONS:
-        for name in re.findall(r"^--(\w+)", row.setting):
-            assert name in options, row.id
-
-
-@pytest.mark.parametrize(
-    ("common", "setting", "values"),
-    [
-        ({"cell": "gru"}, "update", ("keep", "write")),
-        ({"cell": "gru"}, "reset", ("after", "before")),
-        ({"cell": "lstm"}, "output", ("tanh", "linear")),
-        ({"cell": "lstm"}, "bias", (True, False)),
-        ({"cell": "rnn"}, "activation", ("tanh", "sigmoid", "relu")),
-        ({"bidirectional": True}, "combine", ("concat", "mean")),
-        ({}, "first_state", ("zero", "learned")),
-    ],
-)
-def test_the_setting_of_a_convention_decides_what_is_computed(common, setting, values):
-    outputs = [_computed(**common, **{setting: value}) for value in values]
-    for k, y in enumerate(outputs):
-        assert not any(np.array_equal(y, other) for other in outputs[:k])
-
-
-def _computed(**settings):
-    """What a stack of these settings makes of an input, its weights those of their names."""
-    stack = recurrent_stack(RecurrentSettings(hidden_size=3, dropout=0.0, **settings), 3).double()
-    with torch.no_grad():
-        for name, parameter in stack.named_parameters():
-            numbers = np.random.default_rng([*name.encode()]).standard_normal(parameter.shape)
-            parameter.copy_(torch.from_numpy(numbers))
-        return stack(torch.ones(1, 4, 3, dtype=torch.float64))[0].numpy()
-
-
-def test_defaults_are_those_that_are_said():
-    fields = RecurrentSettings.model_fields
-    said = {row.setting.removeprefix("model."): row.default for row in CONVENTIONS}
-    for name in ("bias",):
-        assert said[name] == str(fields[name].default).lower()
-    assert said["first_input, model.first_state"].endswith(fields["first_state"].default)
-
-
-def test_the_glossary_has_a_word_for_every_note():
-    assert all(len(names) == len(NOTES) for names in GLOSSARY.values())
 
 
 # ------------------------------------------------------------------ choosing

@@ -78,10 +78,10 @@ def test_a_sentence_of_ten_thousand_words():
     [
         (
             "a NN O\nb O\n",
-            r"in\.txt, line 2: 'b O' has 2 columns, but there must be 3 with white space between",
+            r"in\.txt, line 2: 'b O' has 2 columns, but must have 3 columns with white space",
         ),
         ("a\n", r"in\.txt, line 1: 'a' has 1 column, but there must be 2"),
-        ("a\tX\nb\tgeo\tpol\n", r"in\.txt, line 2: .* has 3 columns, .* 2 with tabs between"),
+        ("a\tX\nb\tgeo\tpol\n", r"in\.txt, line 2: .* has 3 columns, .* 2 columns with tabs"),
         ("a big label\nb X\n", r"line 2: .*Words or tags with spaces in them need tabs"),
         ("a\tX\nb\t \n", r"in\.txt, line 2: .* has an empty word or tag"),
         ("", r"in\.txt: holds no tagged sentence"),

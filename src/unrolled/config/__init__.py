@@ -144,9 +144,15 @@ def checked(
 ) -> Kind:
     """An instance of `kind`, or a ConfigError about the first thing that is wrong."""
     try:
-        return kind.model_validate(dict(values))
+        made = kind.model_validate(dict(values))
     except ValidationError as error:
         raise _config_error(kind, error, shown_as) from None
+    for name, value in flat(made.model_dump()).items():
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:  # what TOML holds
+            raise ConfigError(
+                f"{shown_as(name)} is {shown(value)}, but whole numbers have at most 63 bits here."
+            )
+    return made
 
 
 def to_toml(settings: RunSettings) -> str:

@@ -240,7 +240,8 @@ def _wrong_columns(
     where += "" if is_usual or places.tag is None else f", tag in column {tag}"
     return DataError(
         source,
-        f"{line[:60]!r} has {seen}, but there must be {places.width} with {between} between them: "
+        f"{line[:60]!r} has {seen}, but must have {places.width} columns with {between} between "
+        f"them: "
         f"{where}. Words or tags with spaces in them need tabs between columns.",
         line=number,
     )
