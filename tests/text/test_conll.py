@@ -80,7 +80,7 @@ def test_a_sentence_of_ten_thousand_words():
             "a NN O\nb O\n",
             r"in\.txt, line 2: 'b O' has 2 columns, but must have 3 columns with white space",
         ),
-        ("a\n", r"in\.txt, line 1: 'a' has 1 column, but there must be 2"),
+        ("a\n", r"in\.txt, line 1: 'a' has 1 column, but must have 2 columns"),
         ("a\tX\nb\tgeo\tpol\n", r"in\.txt, line 2: .* has 3 columns, .* 2 columns with tabs"),
         ("a big label\nb X\n", r"line 2: .*Words or tags with spaces in them need tabs"),
         ("a\tX\nb\t \n", r"in\.txt, line 2: .* has an empty word or tag"),
