@@ -1,23 +1,26 @@
-"""What word vectors of our own are good for: small labelled data, and CBOW beside skip-gram.
+"""What word vectors of our own are good for: labelled data, tagging, and CBOW beside skip-gram.
 
     python benchmarks/embedding_transfer.py DATA [--study NAME]… [--vectors FOLDER] [--seeds 5]
-        [--sizes 100 500 0] [--corpora trec sst] [--threads 1] [--lines N]
+        [--sizes 100 500 0] [--corpora trec sst] [--threads 1] [--lines N] [--epochs 8]
 
 transfer    a classifier of questions (TREC, six kinds) and of reviews (SST, positive or negative)
             learns from the first 100, 500 and all examples (0) of a shuffle: its vectors begin by
             chance, with ours and stay, or with ours and change; each seed draws its own examples
+tagging     named entities of CoNLL-2003 by recipes/conll2003.toml, without vectors and with ours
 objectives  CBOW and skip-gram, three seeds: likeness and analogies
 
-DATA holds the corpora as they are published: trec/, sst/, wikipedia_excerpt/, word_similarity/.
-Without --vectors, skip-gram learns them from Wikipedia first (--lines: from its first lines). Dev
-data choose the epoch, for all alike; the test data are asked once. Differences are between runs of
-one seed, with the 95 % interval of Student's t. Markdown.
+DATA holds the corpora as they are published: trec/, sst/, conll2003/, wikipedia_excerpt/,
+word_similarity/. Without --vectors, skip-gram learns them first, from Wikipedia (--lines: its first
+lines) parted into words as these corpora are, in small letters, every digit a 0. Dev data choose
+the epoch, for all alike; the test data are asked once. Differences are between runs of one seed,
+with the 95 % interval of Student's t. Markdown.
 """
 
 import argparse
 import random
+import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import mean, stdev
@@ -47,6 +50,16 @@ COMMON = {
 }
 EPOCHS = {100: 40, 500: 20}
 EPOCHS_OF_ALL = 10
+LEARNED = {  # how vectors are
+    "tokens.splitter": "space",
+    "tokens.min_count": 3,
+    "model.embedding_size": 100,
+}
+WORDS = re.compile(
+    r"(?:[a-z]\.){2,}|n't\b|'(?:s|re|ve|ll|d|m)\b|\d[\d.,:/-]*\d|\w+(?:-\w+)*?(?=n't\b)"
+    r"|\w+(?:[-&]\w+)*|--|\S"
+)
+RECIPE = Path(__file__).parents[1] / "recipes" / "conll2003.toml"
 OBJECTIVES = ("skip-gram", "cbow")
 MEASURES = ("WordSim-353", "MEN", "analogies")
 
@@ -62,6 +75,7 @@ def sst(data: Path) -> dict[str, Rows]:
 
 
 CORPORA = {"trec": trec, "sst": sst}
+STUDIES = ("transfer", "tagging", "objectives")
 
 
 def some_of(texts: dict[str, Rows], size: int, seed: int, folder: Path) -> dict[str, Path]:
@@ -128,6 +142,23 @@ def transfer(options: Any, vectors: Path) -> None:
             print(f"| {corpus} | {told} | {' | '.join([*means, *gains])} |", flush=True)
 
 
+def tagging(options: Any, vectors: Path) -> None:
+    files = {
+        part: options.data / "conll2003" / name
+        for part, name in (("train", "eng.train.xz"), ("dev", "eng.testa"), ("test", "eng.testb"))
+    }
+    print("| CoNLL-2003, span F1 | seed | dev | test |\n|---|---|---|---|")
+    for told, more in (("chance", {}), ("ours, fine-tuned", {"model.vectors": str(vectors)})):
+        for seed in range(1, options.seeds + 1):
+            with tempfile.TemporaryDirectory() as folder:
+                out = Path(folder) / "model"
+                run = {"seed": seed, "threads": options.threads, "settings": more}
+                unrolled.train("tag", **files, config=RECIPE, out=out, **run)
+                found = saved_reports(out)
+                dev, test = (found[part].scores[0].value for part in ("dev", "test"))
+            print(f"| {told} | {seed} | {100 * dev:.2f} | {100 * test:.2f} |", flush=True)
+
+
 def objectives(options: Any, text: Path) -> None:
     print(f"| objective, 3 seeds | {' | '.join(MEASURES)} |\n|---|---|---|---|")
     found = {
@@ -151,40 +182,44 @@ def objectives(options: Any, text: Path) -> None:
     print(f"| skip-gram − CBOW, points | {' | '.join(gaps)} |")
 
 
-def wikipedia(data: Path, out: Path, lines: int | None) -> Path:
+def wikipedia(data: Path, out: Path, lines: int | None, *, parted: bool) -> Path:
+    packed = data / "wikipedia_excerpt" / "enwiki_2013_excerpt.txt.xz"
     with out.open("w", encoding="utf-8") as file:
-        file.writelines(islice(texts_of(data), lines))
+        file.writelines(map(as_treebank if parted else str, islice(articles(packed), lines)))
     return out
 
 
-def texts_of(data: Path) -> Iterator[str]:
-    return articles(data / "wikipedia_excerpt" / "enwiki_2013_excerpt.txt.xz")
+def as_treebank(line: str) -> str:
+    """Words and marks apart as in treebanks, in small letters, every digit a 0."""
+    text = line.lower().translate(str.maketrans("’“”–", '\'""-'))
+    return re.sub(r"\d", "0", " ".join(WORDS.findall(text))) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--study", action="append", choices=("transfer", "objectives"))
+    parser.add_argument("--study", action="append", choices=STUDIES)
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 500, 0])
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=[*CORPORA])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--lines", type=int, help="of Wikipedia")
+    parser.add_argument("--epochs", type=int, default=8, help="of the vectors")
     options = parser.parse_args()
-    wanted = options.study or ("transfer", "objectives")
+    wanted = options.study or STUDIES
     with tempfile.TemporaryDirectory() as folder:
         text, vectors = Path(folder) / "text", options.vectors or Path(folder) / "vectors"
-        if "objectives" in wanted or not options.vectors:
-            wikipedia(options.data, text, options.lines)
+        if {"transfer", "tagging"} & {*wanted} and not options.vectors:
+            wikipedia(options.data, text, options.lines, parted=True)
+            common = {"epochs": options.epochs, "threads": options.threads, "seed": 1}
+            unrolled.train("embed", train=text, out=vectors, settings=LEARNED, **common)
         if "transfer" in wanted:
-            if not options.vectors:
-                common = {"epochs": 5, "threads": options.threads, "seed": 1}
-                chosen = settings("skip-gram")
-                unrolled.train("embed", train=text, out=vectors, settings=chosen, **common)
             transfer(options, vectors)
+        if "tagging" in wanted:
+            tagging(options, vectors)
         if "objectives" in wanted:
-            objectives(options, text)
+            objectives(options, wikipedia(options.data, text, options.lines, parted=False))
 
 
 if __name__ == "__main__":

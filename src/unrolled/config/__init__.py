@@ -143,16 +143,24 @@ def checked(
     kind: type[Kind], values: Mapping[str, Any], *, shown_as: Callable[[str], str] = str
 ) -> Kind:
     """An instance of `kind`, or a ConfigError about the first thing that is wrong."""
+    _refuse_long_numbers(values, shown_as)
     try:
         made = kind.model_validate(dict(values))
     except ValidationError as error:
         raise _config_error(kind, error, shown_as) from None
-    for name, value in flat(made.model_dump()).items():
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:  # what TOML holds
-            raise ConfigError(
-                f"{shown_as(name)} is {shown(value)}, but whole numbers have at most 63 bits here."
-            )
+    _refuse_long_numbers(made.model_dump(), shown_as)
     return made
+
+
+def _refuse_long_numbers(values: Mapping[str, Any], shown_as: Callable[[str], str]) -> None:
+    """Refuse whole numbers that TOML cannot hold; pydantic cannot even show those of 4,300 digits."""
+    for name, value in flat(values).items():
+        for number in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(number, int) and not -(2**63) <= number < 2**63:
+                raise ConfigError(
+                    f"{shown_as(name)} is {shown(value)}, but whole numbers have at most 63 bits "
+                    "here."
+                )
 
 
 def to_toml(settings: RunSettings) -> str:

@@ -241,8 +241,7 @@ def _wrong_columns(
     return DataError(
         source,
         f"{line[:60]!r} has {seen}, but must have {places.width} columns with {between} between "
-        f"them: "
-        f"{where}. Words or tags with spaces in them need tabs between columns.",
+        f"them: {where}. Words or tags with spaces in them need tabs between columns.",
         line=number,
     )
 

@@ -162,8 +162,8 @@ GOOD = "a B-X\nb O\n\nc O\n"
 @pytest.mark.parametrize(
     ("train", "dev", "message"),
     [
-        ("a O\nb\n", GOOD, r"train\.txt, line 2: 'b' has 1 column, but there must be 2"),
-        (GOOD, "a X O\nb O\n", r"dev\.txt, line 2: 'b O' has 2 columns, but there must be 3"),
+        ("a O\nb\n", GOOD, r"train\.txt, line 2: 'b' has 1 column, but must have 2 columns"),
+        (GOOD, "a X O\nb O\n", r"dev\.txt, line 2: 'b O' has 2 columns, but must have 3 columns"),
         (
             "a O\nb I-X\nc O\nd B-X\n",
             GOOD,
