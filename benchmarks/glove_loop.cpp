@@ -1,7 +1,7 @@
 // GloVe's published loop, written plainly: threads run over shuffled pairs and write to shared vectors without
 // locks, one pair at a time, AdaGrad for every number.
 //
-//   c++ -std=c++17 -O3 -march=native -ffast-math -pthread benchmarks/glove_loop.cpp -o glove_loop
+//   c++ -std=c++17 -O3 -march=native -funroll-loops -pthread benchmarks/glove_loop.cpp -o glove_loop
 //
 // benchmarks/glove.py does that, and runs it:
 //

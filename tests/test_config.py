@@ -100,7 +100,10 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         (b"a" + b".a" * 20_000 + b" = 1", r"has a line of more than 100 dots, but no name of"),
         (b"a = " + b"[" * 5000 + b"]" * 5000, r"is not valid TOML: maximum recursion depth"),
         (b"seed = " + b"9" * 5000, r"is not valid TOML: Exceeds the limit .4300 digits"),
-        (b"seed = 0x" + b"f" * 5000, r"seed is a int that is too long to show, but whole numbers have at most 63 bits"),
+        (
+            b"seed = 0x" + b"f" * 5000,
+            r"seed is a int that is too long to show, but whole numbers have at most 63 bits",
+        ),
         (b"seed = '" + b"x" * 5000 + b"'", r"^seed is 'x{198}…, but must be a valid integer"),
         (b"task = []", r"task is \[\], but 'lm' was asked for"),
         (b"\xff", r"is not valid TOML: 'utf-8' codec can't decode"),

@@ -153,7 +153,7 @@ def checked(
 
 
 def _refuse_long_numbers(values: Mapping[str, Any], shown_as: Callable[[str], str]) -> None:
-    """Refuse whole numbers that TOML cannot hold; pydantic cannot even show those of 4,300 digits."""
+    """Refuse whole numbers that TOML cannot hold; pydantic fails on those of 4,300 digits."""
     for name, value in flat(values).items():
         for number in value if isinstance(value, list | tuple) else [value]:
             if isinstance(number, int) and not -(2**63) <= number < 2**63:
