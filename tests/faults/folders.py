@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -152,7 +153,8 @@ def changed(path: Path, chance: Chance) -> bytes:
 def fit_manifest(folder: Path) -> None:
     """A manifest that lists what is there now."""
     listed = json.loads((folder / MANIFEST).read_bytes())["files"]
-    files = {name: (folder / name).read_bytes() for name in listed if (folder / name).exists()}
+    there = [name for name in listed if os.path.exists(folder / name)]  # endless names are not
+    files = {name: (folder / name).read_bytes() for name in there}
     (folder / MANIFEST).write_bytes(manifest_bytes(folder, files))
 
 

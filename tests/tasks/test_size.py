@@ -58,6 +58,13 @@ def test_every_task_takes_the_largest_size_that_reads_its_data_often_enough(task
         assert any(f"hidden_size {sizes[place]}" in message for message in told)
 
 
+def test_of_much_data_a_part_is_enough():
+    small, large = (LanguageRun.sizes[place] for place in (3, 1))
+    assert [large.least_reads(tokens) for tokens in (1, 10**6, 8 * 10**6)] == [4.0, 4.0, 0.5]
+    assert small.least_reads(10**8) == 0.005
+    assert all(own.least_reads(10**12) == own.reads for own in TranslateRun.sizes)
+
+
 def test_the_speed_is_measured(run):
     """Without a script: whatever was chosen is one of the table's, and the run ends in a model."""
     chosen, told = run(TASKS["lm"])

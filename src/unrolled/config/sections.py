@@ -1,5 +1,6 @@
 """Settings that tasks share, one class a stage."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -189,16 +190,21 @@ class TrainSettings(Section):
 
 
 class Size(NamedTuple):
-    """A size that a model may have, by dotted names, and how often it must read the data for it."""
+    """A size that a model may have, by dotted names, and how much it must read for it."""
 
     values: Mapping[str, Any]
-    reads: float  # at least, to be of use
+    reads: float  # of the data at least, to be of use
     most_reads: int  # after which it would only learn by heart
+    enough: float = math.inf  # tokens that will do, however small a part of the data they are
 
     @property
     def settings(self) -> dict[str, Any]:
         """All that it sets."""
         return {**self.values, "train.max_epochs": self.most_reads}
+
+    def least_reads(self, tokens: float) -> float:
+        """How often it must read data of so many tokens."""
+        return min(self.reads, self.enough / tokens)
 
 
 SIZES = {  # whoever sets one of these knows what they want

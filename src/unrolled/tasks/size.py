@@ -1,7 +1,7 @@
 """A size that fits the time: with --minutes and no size given, the first seconds choose one.
 
 Each size of the task's table is tried for some steps, the largest first, until one reads the data
-often enough in the time that is left.
+often enough, or enough of them, in the time that is left.
 """
 
 import math
@@ -25,17 +25,19 @@ def sized(job: Job[Any], settings: RunSettings, watch: Watch) -> StepJob[Any]:
     assert isinstance(job, StepJob)
     minutes: float = settings.train.minutes  # type: ignore[attr-defined]
     left = max(60.0 * minutes - (now() - watch.begun), 1e-3)
+    tokens = max(job.facts()["tokens"], 1.0)
     with watch.phase("choosing a size"):
         for size in settings.sizes:
             chosen = _with(settings, size)
             reads = FOR_STEPS * left / _epoch_seconds(job.resized(chosen), left)
-            if reads >= size.reads:
+            if reads >= size.least_reads(tokens):
                 break
     watch.remark(_told(size, settings, minutes, min(reads, size.most_reads)))
-    if reads < size.reads:
+    least = size.least_reads(tokens)
+    if reads < least:
         watch.remark(
             f"This reads {reads:.2g} of the data in {minutes:g} minutes, too little to be of use; "
-            f"allow {math.ceil(size.reads * minutes / reads)}."
+            f"allow {math.ceil(least * minutes / reads)}."
         )
     return job.resized(chosen)
 

@@ -60,10 +60,10 @@ class LanguageRun(PlainTextRun):
     """Settings of `unrolled train lm`."""
 
     sizes: ClassVar[tuple[Size, ...]] = (
-        Size({"model.hidden_size": 512, "train.learning_rate": 0.003}, 12.0, 40),
-        Size({"model.hidden_size": 256}, 4.0, 40),
-        Size({"model.hidden_size": 128}, 2.0, 40),
-        Size({"model.hidden_size": 64, "train.learning_rate": 0.01}, 0.5, 40),
+        Size({"model.hidden_size": 512, "train.learning_rate": 0.003}, 12.0, 40, 12e6),
+        Size({"model.hidden_size": 256}, 4.0, 40, 4e6),
+        Size({"model.hidden_size": 128}, 2.0, 40, 2e6),
+        Size({"model.hidden_size": 64, "train.learning_rate": 0.01}, 0.5, 40, 0.5e6),
     )
 
     task: Literal["lm"] = "lm"
