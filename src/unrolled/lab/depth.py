@@ -20,8 +20,9 @@ SETTINGS = {
     "tokens.level": "char",
     "train.learning_rate": 0.003,
     "train.schedule": "constant",
-    "train.batch_tokens": 1024,
+    "train.batch_tokens": 512,
     "train.steps": 64,
+    "train.baselines": False,
     "train.holdout": 0.15,
     "train.threads": 1,
 }
@@ -85,9 +86,9 @@ class Depth:
 def depth(
     *,
     layers: Sequence[int] = (1, 2, 3),
-    widths: Sequence[int] = (32, 96),
+    widths: Sequence[int] = (16, 96),
     dropouts: Sequence[float] = (0.0, 0.4),
-    epochs: int = 12,
+    epochs: int = 50,
     characters: int = 12_000,
     seed: int = 1,
     tell: Any = lambda _: None,
