@@ -10,7 +10,7 @@ environment variable UNROLLED_KEEP_BUFFERS sets another number of megabytes, 0 f
 
 import os
 
-from unrolled.errors import ConfigError, not_one_of
+from unrolled.errors import ConfigError, not_one_of, shown
 
 VARIABLE = "UNROLLED_KERNELS"
 NONE = "none"
@@ -44,8 +44,8 @@ def choose(choice: str) -> None:
     if choice not in runs:
         there = f"this machine runs {' and '.join(runs)}" if runs else "none were compiled"
         raise ConfigError(
-            f"{VARIABLE} is {choice!r}, but {there}. Leave it unset for the best there are, or "
-            f"choose {NONE!r} for torch's and numpy's own."
+            f"{VARIABLE} is {shown(choice)}, but {there}. Leave it unset for the best there are, "
+            f"or choose {NONE!r} for torch's and numpy's own."
         )
     module.use(choice)
 
@@ -55,8 +55,8 @@ def keep_buffers() -> None:
     value = os.environ.get(KEEP_BUFFERS, "")
     if value and not (value.isascii() and value.isdigit() and len(value) <= 9):
         raise ConfigError(
-            f"{KEEP_BUFFERS} is {value!r}, but must be a number of megabytes: 0 keeps none, unset "
-            "keeps 64 a thread."
+            f"{KEEP_BUFFERS} is {shown(value)}, but must be a number of megabytes: 0 keeps none, "
+            "unset keeps 64 a thread."
         )
     if value and module:
         module.keep_buffers(int(value) * MEGABYTE)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from unrolled.app.output import note, print_shown
 from unrolled.app.progress import progress
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from unrolled.config.sections import RunSettings
@@ -20,7 +20,8 @@ def parse_seeds(text: str) -> list[int]:
         seeds = []
     if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= seed < 2**63 for seed in seeds):
         raise ConfigError(
-            f"--seeds is {text!r}, but must be different whole numbers with commas, such as 1,2,3."
+            f"--seeds is {shown(text)}, but must be different whole numbers with commas, such as "
+            "1,2,3."
         )
     return seeds
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.ngrams.query import Places
 from unrolled.ngrams.table import Floats, NgramTable
 from unrolled.text.tokens import PAD
@@ -33,8 +33,8 @@ def arpa_lines(table: NgramTable, tokens: Sequence[str]) -> Iterator[str]:
     for token in tokens:
         if not token or GAP.search(token):
             raise ConfigError(
-                f"the token {token!r} holds white space, which parts the tokens of an ARPA file. "
-                "Export a model of words or byte pairs."
+                f"the token {shown(token)} holds white space, which parts the tokens of an ARPA "
+                "file. Export a model of words or byte pairs."
             )
     sizes = [len(level.words) - (k == 1) for k, level in enumerate(table.levels, 1)]  # no <pad>
     yield "\\data\\\n" + "".join(f"ngram {k}={size}\n" for k, size in enumerate(sizes, 1))

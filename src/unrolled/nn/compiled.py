@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.library import Library, register_autograd, register_fake
 from torch.utils.flop_counter import register_flop_formula
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State, Weights, zero_state
 from unrolled.nn.kernel_gradients import what_is_kept
@@ -77,7 +77,7 @@ def _cell(name: str) -> Cell:
     kind, *options = name.split(" ")
     if kind not in KINDS or len(options) != len(OPTIONS[KINDS[kind]]):
         forms = ", or ".join(" ".join([k.__name__, *names]) for k, names in OPTIONS.items())
-        raise ConfigError(f"cell is {name!r}, but must be {forms}.")
+        raise ConfigError(f"cell is {shown(name)}, but must be {forms}.")
     return KINDS[kind](*options)
 
 

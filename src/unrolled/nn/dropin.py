@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.nn import kernels
 from unrolled.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, State
 from unrolled.nn.layer import is_reference
@@ -154,7 +154,7 @@ class _DropIn(Stack):
         """Rows as they lie, longest first: y has the order of x, whatever sorted it."""
         if lengths is not None or padding != "right":
             raise ConfigError(
-                f"input is packed, but lengths is {lengths} and padding is {padding!r}: a "
+                f"input is packed, but lengths is {lengths} and padding is {shown(padding)}: a "
                 "PackedSequence has lengths of its own and no padding. Leave both out."
             )
         _check_packed(x)
@@ -241,8 +241,8 @@ def _as_state(hx: Any) -> State | None:
         return None
     if not isinstance(hx, Tensor | tuple | list):
         raise ConfigError(
-            f"hx is {hx!r} of {type(hx).__name__}, but must be a tensor, or a tuple (h, c) for "
-            "LSTM."
+            f"hx is {shown(hx)} of {type(hx).__name__}, but must be a tensor, or a tuple (h, c) "
+            "for LSTM."
         )
     state = (hx,) if isinstance(hx, Tensor) else tuple(hx)
     for each in state:

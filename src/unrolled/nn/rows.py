@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.nn.transforms import in_graph
 
 Lengths = Tensor | Sequence[int] | NDArray[np.integer[Any]]
@@ -107,7 +107,7 @@ def as_lengths(lengths: Lengths, B: int) -> Tensor:
     try:
         given = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"lengths is {lengths!r}, but must be {B} integers.") from error
+        raise ConfigError(f"lengths is {shown(lengths)}, but must be {B} integers.") from error
     if given.dtype not in INTEGERS or given.shape != (B,):
         kind = str(given.dtype).removeprefix("torch.")
         raise ConfigError(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from unrolled.errors import DataError
+from unrolled.errors import DataError, shown
 from unrolled.text.names import LABEL_NAMES, TEXT_NAMES
 
 Rows = Sequence[Sequence[str]]
@@ -103,7 +103,7 @@ def numbered_columns(
 def _missing(want: Wanted) -> str:
     if want.given is None:
         return f"no column is named as one of {want.what} is"
-    return f"there is no column {want.given!r} for the {want.what}"
+    return f"there is no column {shown(want.given)} for the {want.what}"
 
 
 def _seen(row: Sequence[str], width: int) -> str:

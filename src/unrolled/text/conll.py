@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.config.data import TaggedWords
-from unrolled.errors import ConfigError, DataError
+from unrolled.errors import ConfigError, DataError, shown
 from unrolled.text.schemes import broken_sentences, first_break
 
 COLUMNS = {"upos": 3, "xpos": 4, "feats": 5}  # of CoNLL-U, by their places
@@ -161,7 +161,7 @@ def _place(given: str | None, names: Sequence[str], width: int, what: str) -> in
     if text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= width:
         return int(text) - 1
     allowed = f"a number from 1 to {width}" + (f", or one of {', '.join(names)}" if names else "")
-    raise ConfigError(f"data.{what}_column is {given!r}, but must be {allowed}.")
+    raise ConfigError(f"data.{what}_column is {shown(given)}, but must be {allowed}.")
 
 
 def tagged_sentence(block: Block, places: Places, *, source: Path | str) -> TaggedSentence:
@@ -205,7 +205,7 @@ def _word_cells(
     if cells[0] != str(words + 1):
         raise DataError(
             source,
-            f"has the id {cells[0]!r}, but {words + 1} is the next one of this sentence. A "
+            f"has the id {shown(cells[0])}, but {words + 1} is the next one of this sentence. A "
             "blank line must stand between two sentences.",
             line=number,
         )

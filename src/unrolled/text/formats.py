@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from unrolled.config.data import Format
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.text.conll import CONLLU_NOTE, DOCUMENT, is_conllu_like
 from unrolled.text.names import TEXT_NAMES
 
@@ -76,7 +76,8 @@ def recognise(
     """
     if wanted is not None and wanted not in among:
         raise ConfigError(
-            f"data.format is {wanted!r}, but here it must be one of {', '.join(sorted(among))}."
+            f"data.format is {shown(wanted)}, but here it must be one of "
+            f"{', '.join(sorted(among))}."
         )
     found = wanted or ENDINGS.get(ending(name))
     if found == "json" and not wanted and not _first(head).startswith("["):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 from unrolled.text.fasttext_vectors import ARGUMENTS, DICTIONARY, ENTRY, LINE_END, MAGIC, MATRIX
 from unrolled.text.vectors import WordVectors
 
@@ -98,8 +98,8 @@ def _header(table: WordVectors) -> bytes:
 def _checked(word: str) -> str:
     if word.split() != [word]:
         raise ConfigError(
-            f"the word {word!r} is empty or holds white space, which no vector file can tell from "
-            "the end of a word. Leave it out of the vectors."
+            f"the word {shown(word)} is empty or holds white space, which no vector file can tell "
+            "from the end of a word. Leave it out of the vectors."
         )
     return word
 

@@ -169,6 +169,12 @@ def test_words_with_spaces_are_not_written():
         b"".join(WRITERS["text"](table))
 
 
+def test_an_endless_word_that_cannot_be_written_is_cut_in_what_is_said():
+    with pytest.raises(ConfigError, match="holds white space") as refused:
+        list(WRITERS["glove"](made({"a " * 10_000: [1.0, 2.0]})))
+    assert len(str(refused.value)) < 400
+
+
 def test_analogies_are_judged_by_section(vectors, tmp_path):
     path = tmp_path / "questions.txt"
     path.write_text(

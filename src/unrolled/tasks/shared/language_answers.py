@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.errors import ConfigError, DataError
+from unrolled.errors import ConfigError, DataError, shown
 from unrolled.evaluate.shown import visible
 from unrolled.text.tokens import EncodedLines, TextEncoder
 
@@ -145,8 +145,8 @@ def no_chance(
     if text := next(islice(lines, line, None), ""):
         names = [*encoder.split(text), token]  # the line's end has none but its own
         token = names[place - begin]
-    after = f"after {' '.join(before)!r}" if before else "at the start"
-    return line, f"the model gives {token!r} {after} no chance at all"
+    after = f"after {shown(' '.join(before))}" if before else "at the start"
+    return line, f"the model gives {shown(token)} {after} no chance at all"
 
 
 def no_picture(what: str) -> ConfigError:

@@ -13,7 +13,7 @@ from unrolled.config.sections import (
     TokenSettings,
     TrainSettings,
 )
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, shown
 
 ATTENTIONS = Literal[
     "none", "additive", "concat", "cosine", "dot", "general", "location", "reduced", "scaled"
@@ -36,9 +36,9 @@ class Languages(Section):
             self.source is not None and self.source == self.target
         ):
             raise ConfigError(
-                f"languages.source is {self.source!r} and languages.target is {self.target!r}, but "
-                "parallel files have two different names. Give both (--from de --to en), or "
-                "neither for one file with a tab between the sides."
+                f"languages.source is {shown(self.source)} and languages.target is "
+                f"{shown(self.target)}, but parallel files have two different names. Give both "
+                "(--from de --to en), or neither for one file with a tab between the sides."
             )
         return self
 
@@ -54,8 +54,8 @@ def checked_pair(source: str | None, target: str | None) -> tuple[str, str] | No
         return source, target
     if source or target:
         raise ConfigError(
-            f"--from is {source!r} and --to is {target!r}, but they belong together: give both, as "
-            "in --from de --to en, or neither."
+            f"--from is {shown(source)} and --to is {shown(target)}, but they belong together: "
+            "give both, as in --from de --to en, or neither."
         )
     return None
 
