@@ -153,7 +153,7 @@ def changed(path: Path, chance: Chance) -> bytes:
 def fit_manifest(folder: Path) -> None:
     """A manifest that lists what is there now."""
     listed = json.loads((folder / MANIFEST).read_bytes())["files"]
-    there = [name for name in listed if os.path.exists(folder / name)]  # endless names are not
+    there = [name for name in listed if os.path.isfile(folder / name)]  # nor are endless names
     files = {name: (folder / name).read_bytes() for name in there}
     (folder / MANIFEST).write_bytes(manifest_bytes(folder, files))
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import torch
 from unrolled.errors import ConfigError, DataError, ModelError, Stopped, StorageError
 from unrolled.store.files import FolderLock, read_folder
 from unrolled.tasks.folder import load
+from unrolled.training.progress import Progress
 from unrolled.training.run_folder import RunFolder
 from unrolled.training.watch import Watch
 
@@ -229,6 +231,13 @@ def test_a_checkpoint_without_its_best_model_does_not_count(run, tmp_path, bytes
     shutil.rmtree(folder.step_folder(6))
     with pytest.raises(ModelError, match=r"best-\d+: no such folder"):
         folder.restore()
+
+
+@pytest.mark.parametrize("values", [{"finished": True}, {"epoch": 1}, {"epoch": 9, "batch": 2}])
+def test_a_checkpoint_beyond_an_epoch_has_a_best_step(values):
+    assert Progress.from_json(replace(Progress(), **values, best_step=3).to_json()).best_step == 3
+    with pytest.raises(ValueError, match="beyond an epoch, but no step is the best"):
+        Progress.from_json(replace(Progress(), **values).to_json())
 
 
 def test_metrics_that_were_cut_off_are_noticed(run, tmp_path):

@@ -54,4 +54,7 @@ class Progress:
         values = {names.get(name, name): value for name, value in json.loads(data).items()}
         if unknown := values.keys() - {field.name for field in fields(cls)}:
             raise ValueError(f"{shown(min(unknown))} is no part of it")
-        return TypeAdapter(cls).validate_json(json.dumps(values))
+        progress = TypeAdapter(cls).validate_json(json.dumps(values))
+        if progress.best_step is None and (progress.epoch or progress.finished):
+            raise ValueError("it is beyond an epoch, but no step is the best")
+        return progress
