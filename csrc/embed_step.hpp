@@ -349,12 +349,12 @@ UNROLLED_INLINE void add_changes(float* own, const float* copies, size_t apart, 
 }
 
 // rows += Σ (copy − rows), those that any part has touched; the copies follow. What one part alone has touched
-// is as that part has left it.
+// is as that part has left it. Rows of frequent words, which are touched most, stand together: threads take turns.
 inline void join_copies(const EmbedRun& run) {
     const int64_t rows = run.inputs + run.V;
     const size_t matrix = size_t(rows) * run.stride;
     const int vectors = int(run.stride / lanes);
-#pragma omp parallel for schedule(static) num_threads(run.parts)
+#pragma omp parallel for schedule(static, 256) num_threads(run.parts)
     for (int64_t row = 0; row < rows; ++row) {
         int touched = 0, last = 0;
         for (int part = 0; part < run.parts; ++part) {
