@@ -22,8 +22,8 @@ inline int64_t below(uint64_t drawn, int64_t count) { return int64_t(((drawn >> 
 
 inline int64_t noise(const EmbedRun& run, uint64_t place) {
     const uint64_t drawn = draw(~run.key, place);
-    const int64_t word = below(drawn, run.V);
-    return uniform(drawn) < run.alias_share[word] ? word : run.alias_other[word];
+    const int64_t word = below(drawn, run.V), other = run.alias_other[word];  // read in any case: no branch
+    return uniform(drawn) < run.alias_share[word] ? word : other;
 }
 
 }  // namespace unrolled

@@ -31,6 +31,7 @@ struct Part {
     std::vector<float> score;
     std::vector<int32_t> slot;       // (V): where each node of a tree was last among the partners
     std::vector<float> times, ones;  // of a node's decisions: how many, and how many turn to 1
+    std::vector<const float*> coming;  // rows that the next block reads
     Rows around, around_change;  // of a block's words and their neighbours, where they are needed
     BlockRoom room;
 
@@ -56,6 +57,7 @@ class Trainer {
         if (kept) look_ahead(0);
         for (begin = 0; begin < kept; begin += run.words) {
             size = std::min(run.words, kept - begin);
+            fetch_all();
             std::copy(next_negative, next_negative + run.shared, negative);
             if (begin + run.words < kept) look_ahead(begin + run.words);
             choose_windows();
@@ -77,6 +79,7 @@ class Trainer {
     float *input, *output;
     const int vectors, columns;
     uint8_t *touched_input, *touched_output;
+    size_t fetched = 0;                    // of the rows that are coming
     int kept = 0, begin = 0, size = 0;     // words, and those of the block
     int from[most_block], to[most_block];  // of each word's window, itself included
     int predictions[most_block + 1];       // the first of each word
@@ -101,20 +104,37 @@ class Trainer {
         return number;
     }
 
-    // Draws the negatives of the block that begins there, and fetches its rows.
+    // Draws the negatives of the block that begins there, and notes the rows that it reads as the first.
     void look_ahead(int start) {
-        const int end = std::min(kept, start + run.words);
-        for (int i = start; i < end; ++i) each_input(part.word[i], [&](int64_t row) { prefetch(input_of(row)); });
+        part.coming.clear(), fetched = 0;
+        const int inputs_ahead = run.cbow ? run.window : 0, outputs_ahead = run.window - inputs_ahead;
+        note(start, inputs_ahead, [&](int32_t word) {
+            each_input(word, [&](int64_t row) { part.coming.push_back(input_of(row)); });
+        });
+        note(start, outputs_ahead, [&](int32_t word) {
+            each_output(word, [&](int64_t row) { part.coming.push_back(output_of(row)); });
+        });
         if (run.code_starts) return;
         const uint64_t first = uint64_t(part.place[start]) * uint64_t(run.shared);
-        for (int j = 0; j < run.shared; ++j) {
-            next_negative[j] = int32_t(unrolled::noise(run, first + j));
-            prefetch(output_of(next_negative[j]));
-        }
-        for (int i = start; i < end; ++i) prefetch(output_of(part.word[i]));
+        for (int j = 0; j < run.shared; ++j) next_negative[j] = int32_t(unrolled::noise(run, first + j));
+        for (int j = 0; j < run.shared; ++j) part.coming.push_back(output_of(next_negative[j]));
     }
 
-    void prefetch(const float* row) const { prefetch_row(row, run.stride); }
+    // The words of a block and so many beyond it, but for those that the block before it has noted.
+    template <class F>
+    void note(int start, int beyond, F f) const {
+        const int end = std::min(kept, start + run.words + beyond);
+        for (int at = start ? start + beyond : 0; at < end; ++at) f(part.word[at]);
+    }
+
+    // Rows of the next block are fetched one by one, between the work on this one: many at once wait for each other.
+    void fetch() {
+        if (fetched < part.coming.size()) prefetch_row(part.coming[fetched++], run.stride);
+    }
+
+    void fetch_all() {
+        while (fetched < part.coming.size()) fetch();
+    }
 
     void choose_windows() {
         for (int i = 0; i < size; ++i) {
@@ -139,6 +159,12 @@ class Trainer {
         f(word);
         if (!run.gram_starts) return;
         for (int64_t k = run.gram_starts[word]; k < run.gram_starts[word + 1]; ++k) f(run.grams[k]);
+    }
+
+    template <class F>
+    void each_output(int32_t word, F f) const {
+        if (!run.code_starts) return f(word);
+        for (int64_t k = run.code_starts[word]; k < run.code_starts[word + 1]; ++k) f(run.nodes[k]);
     }
 
     int inputs_of(int32_t word) const {
@@ -239,6 +265,7 @@ class Trainer {
     void change_by_partners() {
         for (int i = 0; i < size; ++i) {
             const int first = predictions[i];
+            fetch();
             add_rows(room.change[i], output, run.stride, &part.partner[first], &part.factor[first],
                      predictions[i + 1] - first);
         }
@@ -248,6 +275,7 @@ class Trainer {
         for (int i = 0; i < size; ++i)
             for (int k = predictions[i]; k < predictions[i + 1]; ++k) {
                 add_scaled(output_of(part.partner[k]), room.rows[i], part.factor[k], vectors);
+                fetch();
                 touched_output[part.partner[k]] = 1;
             }
     }
@@ -256,6 +284,7 @@ class Trainer {
         float* places[most_block];
         for (int j = 0; j < run.shared; ++j) {
             places[j] = output_of(negative[j]);
+            fetch();
             copy_row(room.noise[j], places[j], vectors);
             touched_output[negative[j]] = 1;
         }
@@ -349,12 +378,12 @@ UNROLLED_INLINE void add_changes(float* own, const float* copies, size_t apart, 
 }
 
 // rows += Σ (copy − rows), those that any part has touched; the copies follow. What one part alone has touched
-// is as that part has left it.
+// is as that part has left it. Rows of frequent words, which are touched most, stand together: threads take turns.
 inline void join_copies(const EmbedRun& run) {
     const int64_t rows = run.inputs + run.V;
     const size_t matrix = size_t(rows) * run.stride;
     const int vectors = int(run.stride / lanes);
-#pragma omp parallel for schedule(static) num_threads(run.parts)
+#pragma omp parallel for schedule(static, 256) num_threads(run.parts)
     for (int64_t row = 0; row < rows; ++row) {
         int touched = 0, last = 0;
         for (int part = 0; part < run.parts; ++part) {

@@ -1,5 +1,6 @@
 """The bridge to the compiled trainer of word vectors; shapes are compared here, once for all."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +65,8 @@ class Matrices:
     def __init__(self, vectors: Tensor, outputs: Tensor, *, copies: int) -> None:
         self.inputs, self.dimension = vectors.shape
         stride = -(-self.dimension // LANES) * LANES
-        self.rows = torch.zeros(self.inputs + len(outputs), stride)
-        self.copies = torch.zeros(copies, *self.rows.shape) if copies > 1 else None
+        self.rows = _zeros(self.inputs + len(outputs), stride)
+        self.copies = _zeros(copies, *self.rows.shape) if copies > 1 else None
         self.put(vectors, outputs)
 
     def put(self, vectors: Tensor, outputs: Tensor) -> None:
@@ -84,6 +85,14 @@ class Matrices:
     def output(self) -> Tensor:
         """(V, E)"""
         return self.rows[self.inputs :, : self.dimension]
+
+
+def _zeros(*shape: int) -> Tensor:
+    """Beginning on a cache line, in large pages: those numpy asks for, and torch does not."""
+    size = math.prod(shape)
+    memory = torch.from_numpy(np.zeros(size + LANES, np.float32))
+    begin = -memory.data_ptr() % (4 * LANES) // 4
+    return memory[begin : begin + size].view(shape)
 
 
 def train_lines(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import tracemalloc
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 from unrolled.app.cli import main
+from unrolled.tasks.shared import vector_folder
+from unrolled.tasks.shared.vector_folder import parse_words
 
 ROW = b"a " + struct.pack("<3f", 1, 2, 3) + b"\nb " + struct.pack("<3f", 3, 2, 1.5) + b"\n"
 DAMAGED = "ends or is damaged at word"
@@ -38,6 +41,39 @@ BAD = {
     "binary, not a number": (b"1 1\na " + struct.pack("<f", np.nan), f"{DAMAGED} 1 of 1"),
     "binary, a word without end": (b"2 3\n" + b"\1" * 200_000, f"{DAMAGED} 1 of 2"),
 }
+
+
+A_COUNT = "words.json: there must be a count for each of 2 words"
+BAD_WORDS = {
+    "no list": ("ab", [1, 1], "words.json: the words must be a list of strings"),
+    "none": ([], [], "words.json: the words must be a list of strings"),
+    "a number": (["a", 1], [1, 1], "words.json: the words must be a list of strings"),
+    "without a letter": (["a", ""], [1, 1], "words.json: the words must be a list of strings"),
+    "twice": (["a", "a"], [1, 1], "words.json: there must be words, each of them once"),
+    "counts that are no list": (["a", "b"], {"a": 1}, A_COUNT),
+    "a count too few": (["a", "b"], [1], A_COUNT),
+    "no counts": (["a", "b"], [], A_COUNT),
+    "half a count": (["a", "b"], [1, 0.5], A_COUNT),
+    "a truth": (["a", "b"], [1, True], A_COUNT),
+    "a count below 0": (["a", "b"], [1, -1], A_COUNT),
+    "a count of 64 bits": (["a", "b"], [1, 2**63], A_COUNT),
+    "a count far below 0": (["a", "b"], [1, -(2**63) - 1], A_COUNT),
+}
+
+
+@pytest.mark.parametrize("name", BAD_WORDS)
+def test_bad_words_of_a_folder_are_named(name):
+    words, counts, problem = BAD_WORDS[name]
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        parse_words({"words.json": json.dumps({"words": words, "counts": counts}).encode()})
+
+
+def test_words_of_the_same_hash_are_two_words(monkeypatch):
+    monkeypatch.setattr(vector_folder, "hash", len, raising=False)
+    words, counts = parse_words({"words.json": b'{"words": ["a", "b"], "counts": [0, 1]}'})
+    assert (words, counts.tolist()) == (["a", "b"], [0, 1])
+    with pytest.raises(ValueError, match="each of them once"):
+        parse_words({"words.json": b'{"words": ["a", "b", "a"], "counts": [1, 1, 1]}'})
 
 
 def asked(capsys, *arguments):

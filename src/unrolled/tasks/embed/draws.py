@@ -65,14 +65,14 @@ def alias_table(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
 
     Draw a place at random; it is taken with probability share[place], else other[place].
     """
-    left = weights * (len(weights) / weights.sum())
-    share, other = np.ones(len(weights)), np.arange(len(weights), dtype=np.int32)
-    small = [*np.flatnonzero(left < 1.0)]
-    large = [*np.flatnonzero(left >= 1.0)]
+    scaled = weights * (len(weights) / weights.sum())
+    share, other = [1.0] * len(weights), list(range(len(weights)))
+    left, small = scaled.tolist(), np.flatnonzero(scaled < 1.0).tolist()
+    large = np.flatnonzero(scaled >= 1.0).tolist()
     while small and large:
         little, much = small.pop(), large[-1]
         share[little], other[little] = left[little], much
         left[much] -= 1.0 - left[little]
         if left[much] < 1.0:
             small.append(large.pop())
-    return share, other
+    return np.array(share), np.array(other, dtype=np.int32)

@@ -22,7 +22,7 @@ def huffman(counts: Longs) -> tuple[Longs, NDArray[np.int8]]:
     """
     V = len(counts)
     weight = np.concatenate([counts, np.full(V - 1, np.iinfo(np.int64).max)]).tolist()
-    parent, turn = np.zeros(2 * V - 1, np.int64), np.zeros(2 * V - 1, np.int8)
+    parent, turn = [0] * (2 * V - 1), [0] * (2 * V - 1)
     leaf, node = V - 1, V
     for new in range(V, 2 * V - 1):
         least = []
@@ -34,9 +34,9 @@ def huffman(counts: Longs) -> tuple[Longs, NDArray[np.int8]]:
                 least.append(node)
                 node += 1
         weight[new] = weight[least[0]] + weight[least[1]]
-        parent[least] = new
+        parent[least[0]] = parent[least[1]] = new
         turn[least[1]] = 1
-    return parent, turn
+    return np.array(parent), np.array(turn, np.int8)
 
 
 def balanced(counts: Longs) -> tuple[Longs, NDArray[np.int8]]:
@@ -65,16 +65,15 @@ def paths_of(tree: str, counts: Longs) -> Paths:
     """The way from the root to each word; inner nodes are numbered from 0."""
     V = len(counts)
     parent, turn = TREES[tree](counts)
-    nodes: list[int] = []
-    turns: list[int] = []
-    starts = np.zeros(V + 1, np.int64)
-    up, to = parent.tolist(), turn.tolist()
-    for word in range(V):
-        at, way = word, []
-        while at != 2 * V - 2:
-            way.append((up[at] - V, to[at]))
-            at = up[at]
-        nodes += [node for node, _ in reversed(way)]
-        turns += [which for _, which in reversed(way)]
-        starts[word + 1] = len(nodes)
-    return Paths(starts, np.array(nodes, np.int32), np.array(turns, np.float32))
+    at, lengths, steps = np.arange(V), np.zeros(V, np.int64), []
+    while len(below := np.flatnonzero(at != 2 * V - 2)):  # words not yet at the root
+        steps.append((below, at[below]))
+        lengths[below] += 1
+        at[below] = parent[at[below]]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    nodes, turns = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+    for number, (below, on_the_way) in enumerate(steps, 1):
+        places = starts[below + 1] - number
+        nodes[places] = parent[on_the_way] - V
+        turns[places] = turn[on_the_way]
+    return Paths(starts, nodes, turns)

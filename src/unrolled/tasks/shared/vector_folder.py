@@ -1,7 +1,9 @@
 """What the folder of a model of word vectors holds: words, which n-grams there are, the vectors."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,12 +43,28 @@ def parse_words(files: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.int64
     words, counts = value["words"], value["counts"]
     if not isinstance(words, list) or {*map(type, words)} != {str} or not all(words):
         raise ValueError(f"{WORDS_FILE}: the words must be a list of strings")
-    if len(set(words)) != len(words):
+    if not _each_once(words):
         raise ValueError(f"{WORDS_FILE}: there must be words, each of them once")
-    right = isinstance(counts, list) and len(counts) == len(words)
-    if not right or {*map(type, counts)} != {int} or min(counts) < 0 or max(counts) >= 2**63:
+    found = _whole_numbers(counts) if isinstance(counts, list) else None
+    if found is None or len(found) != len(words) or found.min() < 0:
         raise ValueError(f"{WORDS_FILE}: there must be a count for each of {len(words)} words")
-    return words, np.array(counts, dtype=np.int64)
+    return words, found
+
+
+def _each_once(words: list[str]) -> bool:
+    """Where no two hashes are alike, no two words are: a sort of numbers is faster than a set."""
+    hashes = np.fromiter(map(hash, words), np.int64, len(words))
+    hashes.sort()
+    return bool((hashes[1:] != hashes[:-1]).all()) or len(set(words)) == len(words)
+
+
+def _whole_numbers(values: list[Any]) -> NDArray[np.int64] | None:
+    """The same numbers (N,); None where one is none, or 64 bits cannot hold it."""
+    if {*map(type, values)} != {int}:
+        return None
+    with suppress(OverflowError):
+        return np.array(values, np.int64)
+    return None
 
 
 def parse_subwords(files: Mapping[str, bytes]) -> Subwords:
