@@ -21,11 +21,17 @@ class Files(Mapping[str, bytes]):
 
     def __init__(self, folder: Path, listed: Mapping[str, Listed]) -> None:
         self._folder, self._listed = folder, listed
+        self._read: dict[str, bytes] = {}
         self._names = [name for name in sorted(listed) if not name.endswith(TENSORS)]
 
     def __getitem__(self, name: str) -> bytes:
         if name not in self._names:
             raise KeyError(name)
+        if name not in self._read:
+            self._read[name] = self._checked(name)
+        return self._read[name]
+
+    def _checked(self, name: str) -> bytes:
         path, listed = self._folder / name, self._listed[name]
         with storage_errors(self._folder, "read"), open_regular(path) as stream:
             _check_size(path, os.fstat(stream.fileno()).st_size, listed)
@@ -55,9 +61,13 @@ def read_folder(folder: Path, *, required: Collection[str]) -> Files:
         for name in sorted(required):
             if name not in listed:
                 raise ModelError(folder / MANIFEST, f"does not list {name}; {RESTORE}.")
+        files = Files(folder, listed)
         for name in [*sorted(required), *_spare(listed, required)]:
-            _verify(folder / name, listed[name])
-    return Files(folder, listed)
+            if name in required and name in files:
+                files[name]  # read once, for it will be asked for
+            else:
+                _verify(folder / name, listed[name])
+    return files
 
 
 def _spare(listed: Mapping[str, Listed], required: Collection[str]) -> Iterator[str]:
