@@ -9,10 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 from faults.folders import fit_manifest
-from faults.harness import DATA, KEPT, kept, uses_of
+from faults.harness import DATA, KEPT, MODELS, fall_of, kept, more_of, uses_of
 
 from unrolled.app.cli import main
 from unrolled.store.files import MANIFEST
+from unrolled.store.tensors import read_tensors, tensor_bytes
 from unrolled.tasks import TASKS
 
 pytestmark = [pytest.mark.trains, pytest.mark.arithmetic]
@@ -54,6 +55,20 @@ def test_no_text_of_a_model_reaches_a_terminal_or_a_picture_as_it_is(
             tree = ElementTree.parse(tmp_path / "x.svg")
             assert not [e for e in tree.iter() if e.tag.endswith("script")]
             (tmp_path / "x.svg").unlink()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_that_lead_to_no_number_print_none(name, tmp_path):
+    """They are numbers themselves, but what is made of them overflows."""
+    folder = tmp_path / "m"
+    shutil.copytree(kept(name), folder)
+    for path in folder.glob("*.safetensors"):
+        tensors = read_tensors(path, None)
+        grown = {k: t.sign() * 3e38 if t.is_floating_point() else t for k, t in tensors.items()}
+        path.write_bytes(tensor_bytes(grown))
+    fit_manifest(folder)
+    for case in [*uses_of(folder, name), *more_of(folder, name)]:
+        assert fall_of(case) is None, case.about
 
 
 def test_a_label_that_would_run_in_a_page_does_not(tmp_path, capsys):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from unrolled.decode.hypothesis import not_a_number
 from unrolled.decode.stepper import State, Stepper
 from unrolled.decode.topk import likeliest
-from unrolled.errors import ConfigError, number, whole
+from unrolled.errors import ConfigError, NumericError, number, whole
 
 COLDEST, HOTTEST = 1e-4, 1e4  # temperatures; beyond them, float32 leaves nothing to draw
 
@@ -55,8 +56,16 @@ class Sampling:
     def draw(self, log_p: Tensor, generator: torch.Generator | None) -> Tensor:
         """One token a row: (N, V) -> (N,)."""
         allowed = self.filtered(log_p)
+        largest = allowed.amax(dim=1)
+        if bool(largest.isnan().any()):
+            raise not_a_number()
         if self.temperature == 0.0:
             return likeliest(allowed)
+        if bool((largest == -math.inf).any()):
+            raise NumericError(
+                "No token has a chance to come next, so nothing can be drawn. Allow more of them, "
+                "or train the model again."
+            )
         return torch.multinomial(allowed.softmax(dim=1), 1, generator=generator)[:, 0]
 
 

@@ -1,10 +1,11 @@
 """Scores: numbers that carry their recipe."""
 
+import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple, Self
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, NumericError
 from unrolled.evaluate.bootstrap import RESAMPLES, Estimate
 
 TOKEN_COUNTS = ("lines", "tokens", "unknown", "level", "end", "base")
@@ -38,7 +39,12 @@ class Score(NamedTuple):
     def of(
         cls, name: str, estimate: Estimate, signature: str, *, higher_is_better: bool = True
     ) -> Self:
-        """An estimate with a name and a recipe."""
+        """An estimate with a name and a recipe; a NumericError if it is none."""
+        if any(map(math.isnan, estimate)):
+            raise NumericError(
+                f"The {name} is not a number: what the model says grows beyond what 32 bits hold. "
+                "Train it again with a lower rate."
+            )
         return cls(name, *estimate, signature, higher_is_better)
 
     @classmethod

@@ -15,6 +15,7 @@ from unrolled.lab.half_life import half_life
 from unrolled.nn.cells import GRUCell, LSTMCell
 from unrolled.nn.recurrent import Recurrent
 from unrolled.tasks.language.model import RecurrentLanguageModel
+from unrolled.tasks.shared.finite import numbers
 
 MOST_TOKENS = 200
 
@@ -35,7 +36,8 @@ class TextGradients:
         """Means by distance, then what the gates keep."""
         means = self.by_distance()
         at = [d for d in (0, 1, 2, 3, 5, 10, 20, 50, 100) if d < len(means)]
-        rows = [[str(d), f"{means[d]:.3e}", f"{means[d] / means[0]:.1%}"] for d in at]
+        first = means[0] or 1.0
+        rows = [[str(d), f"{means[d]:.3e}", f"{means[d] / first:.1%}"] for d in at]
         parts = [columns([["distance", "mean ‖∂L_t/∂s_k‖", "of the first"], *rows])]
         if self.gates:
             kept = [[name, f"{mean:.3f}", f"{life:.1f}"] for name, mean, life in self.gates]
@@ -92,6 +94,7 @@ def text_gradients(model: Any, text: str) -> TextGradients:
         per_step = torch.stack([g.double().pow(2).sum() for g in grads]).view(t + 1, -1)
         sizes[t, : t + 1] = per_step.sum(dim=1).sqrt().numpy()
     names = model.encoder.vocabulary.decode(ids)
+    sizes = numbers(sizes, of="the text", finite=True)
     return TextGradients(names, sizes, _kept(network.stack, network.embed(tokens[:, :-1])))
 
 
@@ -117,7 +120,8 @@ def _kept(stack: Recurrent, x: Tensor) -> list[tuple[str, float, float]]:
         gate = np.stack([step.parts[1] for step in run])
         if isinstance(stack.cell, GRUCell) and stack.cell.update == "write":
             gate = 1.0 - gate
-        log = float(np.log(gate).mean())
+        open_gate = np.clip(gate, np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)  # has a log
+        log = float(np.log(open_gate).mean())
         bias = log - float(np.log1p(-np.exp(log)))
         found.append((f"{layer + 1}", float(gate.mean()), half_life(bias)))
         inputs = np.stack([step.after[: stack.hidden_size] for step in run])

@@ -25,6 +25,7 @@ from unrolled.tasks.classify.reader import (
     reader_from_files,
 )
 from unrolled.tasks.classify.settings import ClassifyRun, PredictOptions
+from unrolled.tasks.shared.finite import numbers
 from unrolled.tasks.shared.label_baselines import Baselines
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
@@ -169,7 +170,8 @@ class ClassifyModel(NetworkModel):
         """What the network says of them before any softmax: (N, K)."""
         result = np.zeros((len(encoded), len(self.labels)))
         for rows, batch in TextBatches(encoded, batch_tokens=BATCH_TOKENS).in_order():
-            result[rows] = self.network(batch).logits.numpy()
+            logits = numbers(self.network(batch).logits, of="a text", finite=True)
+            result[rows] = logits.numpy()
         return result
 
     def of_logits(self, logits: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:

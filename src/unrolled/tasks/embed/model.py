@@ -16,6 +16,7 @@ from unrolled.tasks.embed.glove import GloveNetwork
 from unrolled.tasks.embed.network import EmbedNetwork
 from unrolled.tasks.embed.settings import EmbedModelSettings, EmbedRun
 from unrolled.tasks.embed.trees import paths_of
+from unrolled.tasks.shared.finite import numbers
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
 from unrolled.tasks.shared.texts import text_list
@@ -101,6 +102,7 @@ class EmbedModel(NetworkModel):
         for row, line in enumerate(lines):
             known = [self.vectors[word] for word in sorted(line.split()) if word in self.vectors]
             wide = np.asarray(known, np.float64)  # holds the squares of all that float32 can be
+            wide = numbers(wide, of="a text", finite=True)
             units = [vector / (float(np.linalg.norm(vector)) or 1.0) for vector in wide]
             found[row] = np.mean(units, axis=0) if units else 0.0
         return found

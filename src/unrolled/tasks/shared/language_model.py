@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from unrolled.decode.sample import Sampling, sample
 from unrolled.errors import ConfigError, whole
+from unrolled.tasks.shared.finite import numbers
 from unrolled.tasks.shared.language_answers import (
     LineScore,
     Suggestion,
@@ -126,7 +127,7 @@ class LanguageModel(NetworkModel, ABC):
         data = StreamBatches(encoded, columns=columns, steps=STEPS_AT_ONCE, first=first)
         for batch in data.in_order():
             nats, carry = self.network.token_nats(batch, carry)
-            yield nats
+            yield numbers(nats, of="a text")
 
     def line_nats(self, encoded: EncodedLines, *, backward: bool = False) -> NDArray[np.float64]:
         """Surprise at every line (lines,), each read by itself."""
@@ -197,6 +198,7 @@ class LanguageModel(NetworkModel, ABC):
         if whole("top", top) < 1:
             raise ConfigError(f"top is {top}, but must be at least 1.")
         log_p = self.network.next_log_p(self._tokens(one_text(text)))  # (1, V)
+        log_p = numbers(log_p, of="what follows a text")
         log_p = Sampling(banned=CONTROL).filtered(log_p)
         best, tokens = log_p[0].topk(min(top, log_p.size(1) - len(CONTROL)))
         names = self.encoder.vocabulary.decode(tokens.numpy())

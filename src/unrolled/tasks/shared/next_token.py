@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unrolled.decode.stepper import Stepper
+from unrolled.tasks.shared.finite import numbers
 from unrolled.text.batch import Batch, LineBatches, Places
 from unrolled.text.tokens import EncodedLines
 
@@ -105,7 +106,8 @@ class NextToken(nn.Module, ABC):
             carry, begin = None, starts[rows]
             for piece in _pieces(batch.reversed() if backward else batch):
                 found, carry = self.token_nats(piece, carry, backward=backward)
-                nats[_runs(begin, piece.lengths.numpy() - 1)] = found.double().numpy()
+                of_texts = numbers(found, of="a text").double().numpy()
+                nats[_runs(begin, piece.lengths.numpy() - 1)] = of_texts
                 begin = begin + STEPS_AT_ONCE
         return nats
 

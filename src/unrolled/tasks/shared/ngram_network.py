@@ -31,6 +31,8 @@ SCORES = (
     "compares with no other model's."
 )
 
+ROUNDING = 1e-9  # by which a sum of probabilities may be above 1
+
 
 @dataclass(frozen=True)
 class NgramFacts:
@@ -234,4 +236,10 @@ def _check_levels(network: NgramNetwork, keys: Any) -> None:
             raise ModelError(
                 "model.safetensors",
                 f"the {k}-grams do not fit together; restore it from a copy or train again.",
+            )
+        if (level.log_p > ROUNDING).any() or (level.log_b > -ZERO).any():
+            raise ModelError(
+                "model.safetensors",
+                f"the {k}-grams have probabilities above 1, or weights beyond 1e99; restore it "
+                "from a copy or train again.",
             )

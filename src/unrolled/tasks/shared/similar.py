@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unrolled.errors import ConfigError
 from unrolled.evaluate.shown import visible
+from unrolled.tasks.shared.finite import numbers
 from unrolled.tasks.shared.similar_use import SimilarOptions
 from unrolled.tasks.task import Blocks
 from unrolled.text.columns import text_wanted
@@ -97,7 +98,7 @@ def _units(vectors: Floats) -> NDArray[np.float64]:
     """Rows at length 1, but zeros stay zeros."""
     wide = vectors.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    return np.asarray(wide / np.where(lengths > 0, lengths, 1.0))
+    return numbers(np.asarray(wide / np.where(lengths > 0, lengths, 1.0)), of="a text")
 
 
 def _shown(text: str) -> str:

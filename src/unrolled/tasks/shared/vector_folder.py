@@ -22,9 +22,12 @@ VECTORS = "input"  # the name of their tensor
 
 def vector_rows(folder: Path) -> NDArray[np.float32]:
     """The vectors (N, E), which stay in the file; ValueError if there are none."""
-    found = _table(read_tensors(folder / WEIGHTS, None, mapped=True))
+    tensors = read_tensors(folder / WEIGHTS, None, mapped=True)
+    found = _table(tensors)
     if found is None or found.ndim != 2 or not found.size(1) or found.dtype != torch.float32:
         raise ValueError(f"{WEIGHTS}: there must be vectors, a row of 32-bit numbers a word")
+    if VECTORS not in tensors and not found.isfinite().all():
+        raise ValueError(f"{WEIGHTS}: the two vectors of a word have a sum beyond 32 bits")
     return found.numpy()
 
 

@@ -11,6 +11,7 @@ from unrolled.nn.crf import CRF
 from unrolled.nn.dropout import Dropout
 from unrolled.nn.output import Loss, summed_nats
 from unrolled.nn.pooling import pool
+from unrolled.tasks.shared.finite import numbers
 from unrolled.tasks.shared.stack import recurrent_stack
 from unrolled.tasks.shared.word_embedder import WordEmbedder
 from unrolled.tasks.tag.settings import TagSettings
@@ -46,7 +47,7 @@ class TagNetwork(nn.Module):
     @torch.inference_mode()
     def best_tags(self, sentences: WordBatch) -> Tensor:
         """The best tag of each word, or the tags of the best sequence: (B, T)."""
-        scores = self._scores(self._hidden(sentences))  # (B, T, K)
+        scores = self._asked(sentences)  # (B, T, K)
         if self.crf is None:
             return scores.argmax(dim=2)
         return self.crf.decode(scores, sentences.lengths)[0]
@@ -54,7 +55,7 @@ class TagNetwork(nn.Module):
     @torch.inference_mode()
     def probabilities(self, sentences: WordBatch) -> Tensor:
         """P(tag | sentence) of each word: (B, T, K), 0 in the padding."""
-        scores = self._scores(self._hidden(sentences))
+        scores = self._asked(sentences)
         if self.crf is not None:
             return self.crf.marginals(scores, sentences.lengths)
         return scores.softmax(dim=2).masked_fill_(~sentences.mask[:, :, None], 0.0)
@@ -62,7 +63,7 @@ class TagNetwork(nn.Module):
     @torch.inference_mode()
     def best_sequences(self, sentences: WordBatch, *, n: int) -> tuple[Tensor, Tensor]:
         """The n best sequences (B, n, T) and their log-probabilities (B, n); −∞: there is none."""
-        scores, lengths = self._scores(self._hidden(sentences)), sentences.lengths
+        scores, lengths = self._asked(sentences), sentences.lengths
         crf = self.crf or no_transitions(scores.size(2))
         paths, best = crf.n_best(scores, lengths, n=n)
         first = paths[:, 0]
@@ -78,6 +79,9 @@ class TagNetwork(nn.Module):
         hidden, _ = self.stack(vectors, lengths=sentences.lengths)
         dropped: Tensor = self.dropout(hidden)
         return dropped  # (B, T, H)
+
+    def _asked(self, sentences: WordBatch) -> Tensor:
+        return numbers(self._scores(self._hidden(sentences)), of="a sentence")  # (B, T, K)
 
     def _scores(self, hidden: Tensor) -> Tensor:
         return nn.functional.linear(hidden, self.weight, self.bias)  # (B, T, K)

@@ -13,6 +13,7 @@ from torch import nn
 
 from unrolled.errors import ConfigError, DataError
 from unrolled.nn.trees import Tree, forest
+from unrolled.tasks.shared.finite import numbers
 from unrolled.tasks.shared.label_baselines import Baselines
 from unrolled.tasks.shared.network_model import Answering, NetworkModel
 from unrolled.tasks.shared.similar import similar_answers
@@ -215,10 +216,10 @@ class TreeModel(NetworkModel):
             yield ReadTree(
                 tree,
                 self.labels,
-                None if probabilities is None else probabilities[own],
-                None if errors is None else errors[own],
+                None if probabilities is None else numbers(probabilities[own], of="a tree"),
+                None if errors is None else numbers(errors[own], of="a tree"),
                 step,
-                reading.sentences[row].numpy(),
+                numbers(reading.sentences[row].numpy(), of="a tree"),
             )
 
 
