@@ -1,6 +1,7 @@
 """Small data for every task, and the options to train on them in a moment."""
 
 import random
+import shutil
 from pathlib import Path
 
 SMALL = ["--threads=1", "--set=seed=1", "--epochs=12"]
@@ -60,3 +61,11 @@ def bracketed(line: str) -> str:
         last = n == len(words)
         tree = f"({place if last else 0} {tree} ({place if last else 0} {word}))"
     return tree
+
+
+def own_copy(folder: Path, target: Path) -> Path:
+    """A copy that may be written to, though what is copied may be read alone."""
+    shutil.copytree(folder, target)
+    for path in (target, *target.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
+    return target

@@ -2,13 +2,13 @@
 
 import json
 import math
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
+from golden_data import own_copy
 from make import KILLED, USES, answer, command
 
 from unrolled.app.cli import main
@@ -51,7 +51,7 @@ def test_an_old_model_answers_as_it_did(task, use):
 
 def test_an_old_run_goes_on_to_the_same_model(tmp_path):
     out = tmp_path / "run"
-    shutil.copytree(KEPT / "killed", out)
+    own_copy(KEPT / "killed", out)
     options = command(KILLED, data=KEPT / "data")
     assert main(["train", "lm", *options, f"--out={out}", "--resume"]) == 0
     asked = command(USES["lm"]["evaluate"], model=out, data=KEPT / "data")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.harness import MODELS, Case, Chance, cut_short, kept, more_of, often, training, uses_of
+from golden_data import own_copy
 
 from unrolled.store.files import MANIFEST
 from unrolled.store.manifest import manifest_bytes
@@ -161,7 +162,7 @@ def fit_manifest(folder: Path) -> None:
 def copied(work: Path, chance: Chance) -> tuple[Path, str]:
     name = chance.choice(list(MODELS))
     shutil.rmtree(work / "model", ignore_errors=True)
-    return Path(shutil.copytree(kept(name), work / "model")), name
+    return own_copy(kept(name), work / "model"), name
 
 
 def _any_use(folder: Path, name: str, chance: Chance) -> Case:
@@ -202,7 +203,7 @@ def damaged_runs(work: Path) -> Callable[[Chance], Iterator[Case]]:
     def cases(chance: Chance) -> Iterator[Case]:
         name = chance.choice(list(MODELS))
         shutil.rmtree(work / "run", ignore_errors=True)
-        run = Path(shutil.copytree(cut_short(name), work / "run"))
+        run = own_copy(cut_short(name), work / "run")
         for _ in range(chance.choice([1, 1, 2])):
             path = chance.choice([p for p in sorted(run.rglob("*")) if p.is_file()])
             path.write_bytes(changed(path, chance))

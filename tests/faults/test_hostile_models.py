@@ -3,13 +3,13 @@
 import json
 import os
 import re
-import shutil
 import sys
 from xml.etree import ElementTree
 
 import pytest
 from faults.folders import fit_manifest
 from faults.harness import DATA, KEPT, MODELS, fall_of, kept, more_of, uses_of
+from golden_data import own_copy
 
 from unrolled.app.cli import main
 from unrolled.store.files import MANIFEST
@@ -40,7 +40,7 @@ def test_no_text_of_a_model_reaches_a_terminal_or_a_picture_as_it_is(
     task, tmp_path, capsys, monkeypatch
 ):
     folder = tmp_path / f"m{RUN.replace('/', '')}"
-    shutil.copytree(kept(task), folder)
+    own_copy(kept(task), folder)
     hostile(folder)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     for case in uses_of(folder, task):
@@ -61,7 +61,7 @@ def test_no_text_of_a_model_reaches_a_terminal_or_a_picture_as_it_is(
 def test_weights_that_lead_to_no_number_print_none(name, tmp_path):
     """They are numbers themselves, but what is made of them overflows."""
     folder = tmp_path / "m"
-    shutil.copytree(kept(name), folder)
+    own_copy(kept(name), folder)
     for path in folder.glob("*.safetensors"):
         tensors = read_tensors(path, None)
         grown = {k: t.sign() * 3e38 if t.is_floating_point() else t for k, t in tensors.items()}
@@ -72,7 +72,7 @@ def test_weights_that_lead_to_no_number_print_none(name, tmp_path):
 
 
 def test_a_label_that_would_run_in_a_page_does_not(tmp_path, capsys):
-    shutil.copytree(KEPT / "classify", tmp_path / "m")
+    own_copy(KEPT / "classify", tmp_path / "m")
     hostile(tmp_path / "m")
     page = tmp_path / "x.html"
     given = ["predict", str(tmp_path / "m"), f"{DATA}/asked.txt", "--explain", f"--out={page}"]
@@ -111,7 +111,7 @@ def used(*arguments):
 
 @pytest.mark.parametrize("kind", LARGE)
 def test_a_large_file_in_a_folder_takes_no_memory(kind, tmp_path):
-    folder = shutil.copytree(KEPT / "lm", tmp_path / "m")
+    folder = own_copy(KEPT / "lm", tmp_path / "m")
     _, usual = used("info", str(folder))
     name, fill = LARGE[kind]
     with open(folder / name, "wb") as file:
