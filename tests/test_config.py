@@ -100,10 +100,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         (b"a" + b".a" * 20_000 + b" = 1", r"has a line of more than 100 dots, but no name of"),
         (b"a = " + b"[" * 5000 + b"]" * 5000, r"is not valid TOML: maximum recursion depth"),
         (b"seed = " + b"9" * 5000, r"is not valid TOML: Exceeds the limit .4300 digits"),
-        (
-            b"seed = 0x" + b"f" * 5000,
-            r"seed is a int that is too long to show, but whole numbers have at most 63 bits",
-        ),
+        (b"seed = 0x" + b"f" * 5000, r"seed is a int that is too long to show, but must be less"),
         (b"seed = '" + b"x" * 5000 + b"'", r"^seed is 'x{198}…, but must be a valid integer"),
         (b"task = []", r"task is \[\], but 'lm' was asked for"),
         (b"\xff", r"is not valid TOML: 'utf-8' codec can't decode"),
@@ -154,7 +151,7 @@ def test_no_whole_number_is_beyond_what_toml_holds(task, number):
 @pytest.mark.parametrize("number", [2**63, 16**4816], ids=["64 bits", "huge"])
 def test_no_whole_number_of_a_list_is_either(number):
     kind = TASKS["ngram"].settings
-    with pytest.raises(ConfigError, match="whole numbers have at most 63 bits"):
+    with pytest.raises(ConfigError, match=r"stay below 2\^63"):
         settings_for(kind, overrides={"model.prune": [0, number]})
 
 

@@ -143,17 +143,19 @@ def checked(
     kind: type[Kind], values: Mapping[str, Any], *, shown_as: Callable[[str], str] = str
 ) -> Kind:
     """An instance of `kind`, or a ConfigError about the first thing that is wrong."""
-    _refuse_long_numbers(values, shown_as)
     try:
         made = kind.model_validate(dict(values))
     except ValidationError as error:
         raise _config_error(kind, error, shown_as) from None
+    except ValueError:  # a number of more digits than pydantic can show
+        _refuse_long_numbers(values, shown_as)
+        raise
     _refuse_long_numbers(made.model_dump(), shown_as)
     return made
 
 
 def _refuse_long_numbers(values: Mapping[str, Any], shown_as: Callable[[str], str]) -> None:
-    """Refuse whole numbers that TOML cannot hold; pydantic fails on those of 4,300 digits."""
+    """Refuse whole numbers that TOML cannot hold."""
     for name, value in flat(values).items():
         for number in value if isinstance(value, list | tuple) else [value]:
             if isinstance(number, int) and not -(2**63) <= number < 2**63:

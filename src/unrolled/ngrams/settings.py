@@ -24,7 +24,7 @@ def _thresholds(value: Any) -> Any:
 
 
 def _typed(thresholds: tuple[int, ...]) -> str:
-    return shown(thresholds).strip("(,)").replace(" ", "")
+    return ",".join(map(shown, thresholds))
 
 
 class NgramSettings(Section):

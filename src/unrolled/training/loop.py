@@ -174,7 +174,10 @@ class Trainer:
 
     def _end_of_epoch(self, share: float) -> None:
         progress = self.progress
-        self.dev = self.job.dev()
+        try:
+            self.dev = self.job.dev()
+        except NumericError as error:
+            raise self._gone_wrong("what the model says of the dev data is not a number") from error
         if self.dev and not math.isfinite(self.dev.cost):
             raise self._gone_wrong(
                 str(self.update.gone_wrong("the loss on the dev data", self.dev.cost))
