@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from unrolled.decode.sample import Sampling, sample
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, NumericError
 
 pytestmark = pytest.mark.arithmetic
 
@@ -103,3 +103,16 @@ def test_what_is_drawn_is_fed_back():
 def test_wrong_settings_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         Sampling(**settings)
+
+
+@pytest.mark.parametrize(
+    ("log_p", "message"),
+    [
+        (math.nan, "a log-probability that is not a number"),
+        (-math.inf, "No token has a chance to come next, so nothing can be drawn"),
+    ],
+)
+def test_nothing_is_drawn_from_what_is_no_distribution(log_p, message):
+    rows = torch.tensor([[0.0, -1.0], [log_p, log_p]])
+    with pytest.raises(NumericError, match=message):
+        Sampling().draw(rows, None)

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from unrolled.errors import ConfigError
+from unrolled.errors import ConfigError, NumericError
+from unrolled.evaluate.bootstrap import Estimate
 from unrolled.evaluate.perplexity import Counted, perplexity_scores
-from unrolled.evaluate.score import better, named
+from unrolled.evaluate.score import Score, better, named
 
 pytestmark = pytest.mark.arithmetic
 
@@ -31,3 +32,12 @@ def test_unlike_counts_are_not_compared():
         better(mine[0], mine[1])
     assert better(named(mine, "bits_per_character"), named(other, "bits_per_character"))
     assert better(mine[0], scores([2.0], [10], COUNTED._replace(context="stream"))[0])
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_score_is_a_number_and_so_are_the_ends_of_its_interval(place):
+    values = [2.0, 1.0, 3.0]
+    assert Score.of("loss", Estimate(*values), "recipe").value == 2.0
+    values[place] = float("nan")
+    with pytest.raises(NumericError, match="The loss is not a number: what the model says grows"):
+        Score.of("loss", Estimate(*values), "recipe")

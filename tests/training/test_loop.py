@@ -239,6 +239,19 @@ def test_numbers_that_went_wrong_stop_the_run_and_are_never_saved(run, tmp_path,
     assert not (tmp_path / "out" / "MANIFEST.json").exists()
 
 
+def test_dev_data_of_which_the_model_says_no_number_end_the_run(run, monkeypatch, tmp_path):
+    def overflows(job):
+        raise NumericError("its states grow")
+
+    monkeypatch.setattr(LanguageJob, "dev", overflows)
+    message = (
+        r"at step \d+ what the model says of the dev data is not a number\. Nothing.*lower train"
+    )
+    with pytest.raises(NumericError, match=message):
+        run("out", epochs=1)
+    assert not (tmp_path / "out" / "MANIFEST.json").exists()
+
+
 @pytest.mark.row("G5")
 def test_a_gradient_that_is_not_finite_is_named(tmp_path):
     settings = LanguageRun(model=LanguageSettings(hidden_size=4))

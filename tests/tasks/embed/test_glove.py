@@ -11,9 +11,11 @@ import torch
 from unrolled import native
 from unrolled.app.cli import main
 from unrolled.config import settings_for
-from unrolled.errors import ConfigError, Stopped
+from unrolled.errors import ConfigError, ModelError, Stopped
 from unrolled.nn import glove_kernels
 from unrolled.nn.glove_kernels import HELD, UNIT, GloveState, Pairs, Tiles, Weighting
+from unrolled.store.files import write_folder
+from unrolled.store.tensors import tensor_bytes
 from unrolled.tasks.embed import pairs as counting
 from unrolled.tasks.embed.data import Corpus
 from unrolled.tasks.embed.glove import GloveNetwork
@@ -297,3 +299,12 @@ def test_what_suits_it_is_chosen_where_nobody_says():
 def test_it_has_no_subwords():
     with pytest.raises(ConfigError, match=r"model\.subwords is true, but GloVe counts whole words"):
         settings_for(EmbedRun, overrides={"model.objective": "glove", "model.subwords": True})
+
+
+def test_two_vectors_whose_sum_overflows_are_refused(tmp_path):
+    table = torch.full((2, 3), 3e38)
+    tensors = {"word": table, "context": table}
+    words = json.dumps({"words": ["a", "b"], "counts": [1, 1]}).encode()
+    write_folder(tmp_path / "m", {"words.json": words, "model.safetensors": tensor_bytes(tensors)})
+    with pytest.raises(ModelError, match="the two vectors of a word have a sum beyond 32 bits"):
+        WordVectors.load(tmp_path / "m")

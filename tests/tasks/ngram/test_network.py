@@ -186,6 +186,17 @@ def test_facts_that_are_none_are_refused(data):
         NgramFacts.from_json(data)
 
 
+@pytest.mark.parametrize(("name", "value"), [("log_p_2", 0.1), ("log_b_1", 230.0)])
+def test_a_table_of_impossible_probabilities_is_refused(name, value):
+    network = counted(random_lines(1), 3).network
+    tensors = {key: tensor.clone() for key, tensor in network.state_dict().items()}
+    tensors[name][1] = value
+    with torch.device("meta"):
+        empty = NgramNetwork(network.settings, network.facts)
+    with pytest.raises(ModelError, match=r"\d-grams have probabilities above 1, or weights beyond"):
+        empty.load_state_dict(tensors, assign=True)
+
+
 @pytest.mark.parametrize("change", ["falls", "ends", "begins", "token"])
 def test_a_table_that_leads_nowhere_is_refused(change):
     network = counted(random_lines(1), 3).network

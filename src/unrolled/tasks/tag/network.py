@@ -81,7 +81,8 @@ class TagNetwork(nn.Module):
         return dropped  # (B, T, H)
 
     def _asked(self, sentences: WordBatch) -> Tensor:
-        return numbers(self._scores(self._hidden(sentences)), of="a sentence")  # (B, T, K)
+        scores = self._scores(self._hidden(sentences))  # (B, T, K)
+        return numbers(scores, of="a sentence", finite=True)
 
     def _scores(self, hidden: Tensor) -> Tensor:
         return nn.functional.linear(hidden, self.weight, self.bias)  # (B, T, K)
