@@ -355,3 +355,17 @@ def test_the_length_of_vectors_says_nothing_of_sentences(vectors, scale):
     found = model.sentence_vectors(["king apple nobody", "nobody"])
     np.testing.assert_allclose(found[0], (units[2] + units[4]) / 2, rtol=1e-5, atol=1e-6)
     assert not found[1].any()
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 3), (3, 3), (2, 0), (2, 3, 1)])
+def test_vectors_without_a_row_for_each_word_are_refused(shape):
+    with pytest.raises(ConfigError, match=r"vectors has the shape .* a row for each of 2 words"):
+        unrolled.WordVectors(["a", "b"], np.ones(shape, np.float32))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_nothing_is_near_to_what_is_no_number(number):
+    for asked in ("a", "b"):  # the vector itself, or another
+        table = unrolled.WordVectors(["a", "b"], np.array([[1, 2], [3, number]], np.float32))
+        with pytest.raises(ConfigError, match="a vector has a number that is NaN or infinite"):
+            table.neighbours(asked)

@@ -50,6 +50,14 @@ class Near(NamedTuple):
 class WordVectors(VectorTable):
     """Words, the most frequent first, their vectors (N, E), and perhaps those of n-grams."""
 
+    def __post_init__(self) -> None:
+        shape = np.shape(self.vectors)
+        if len(shape) != 2 or shape[0] != len(self.words) or not shape[1]:
+            raise ConfigError(
+                f"vectors has the shape {shape}, but must have a row for each of {len(self.words)} "
+                "words."
+            )
+
     @classmethod
     def load(cls, path: Path | str, *, limit: int | None = None, encoding: str = "utf-8") -> Self:
         """Of a model folder or a vector file; `limit`: the first so many words alone."""
@@ -98,7 +106,7 @@ class WordVectors(VectorTable):
                 rows.append(row)
                 made = self.vectors[row]
             found.append(made)
-        return rows, np.asarray(found, dtype=np.float32)
+        return rows, _finite(np.asarray(found, dtype=np.float32))
 
     def row(self, word: str) -> int:
         """Which row a word has; an unknown one is a ConfigError with the nearest spellings."""
@@ -215,8 +223,8 @@ class WordVectors(VectorTable):
     @cached_property
     def _table(self) -> Floats:
         """The vectors; all multiplied by one number where squares would overflow or vanish."""
-        ends = [(float(rows.max()), -float(rows.min())) for rows in _blocks(self.vectors)]
-        largest = max(map(max, ends))
+        ends = _finite([(rows.max(), -rows.min()) for rows in _blocks(self.vectors)])
+        largest = float(ends.max())
         if 1 / LARGE < largest < LARGE or largest == 0:
             return self.vectors
         return self.vectors / np.float32(largest)
@@ -257,6 +265,16 @@ def _at_least_one(name: str, value: object) -> int:
     if number < 1:
         raise ConfigError(f"{name} is {number}, but must be 1 or more.")
     return number
+
+
+def _finite(values: Any) -> Floats:
+    """The same as an array; a ConfigError where one is NaN or infinite."""
+    found = np.asarray(values, np.float32)
+    if not np.isfinite(found).all():
+        raise ConfigError(
+            "a vector has a number that is NaN or infinite, so nothing is near to it."
+        )
+    return found
 
 
 def _blocks(table: Floats) -> Iterator[Floats]:
